@@ -1,0 +1,122 @@
+//! From all that the rules found to what is said, worst first.
+
+use std::cmp::Reverse;
+
+use super::finding::{Aspect, Evidence, Finding, Severity, Value};
+use super::scene::Scene;
+use super::table::{Over, RULES, rule};
+
+/// What is wrong, worst first.
+///
+/// A finding that another one explains becomes its evidence. The rest is ordered by severity, then by the share of the
+/// time that somebody waits, then by the table; for one victim on one disk only the first is kept, and the others
+/// become its evidence as well. `healthy` is said where nothing of [`Severity::Warning`] or above is left.
+#[must_use]
+pub fn find(scene: &Scene) -> Vec<Finding> {
+    let mut all: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.find)(scene)).collect();
+    fold(&mut all, |winner, loser| explains(scene, winner, loser));
+    all.sort_by(|a, b| {
+        let key = |finding: &Finding| (Reverse(finding.severity), Reverse(stall_step(finding)), place(finding.id));
+        key(a).cmp(&key(b)).then(b.stall_ratio.total_cmp(&a.stall_ratio)).then(a.subject.name.cmp(&b.subject.name))
+    });
+    fold_ordered(&mut all);
+    if all.iter().any(|finding| finding.severity > Severity::Info) {
+        all.retain(|finding| finding.id != "healthy");
+    }
+    all
+}
+
+/// A finding's place in the table.
+fn place(id: &str) -> usize {
+    RULES.iter().position(|rule| rule.id == id).unwrap_or(RULES.len())
+}
+
+/// The stall in steps of a quarter: 62 % and 67 % are the same to a person, and then the table decides.
+fn stall_step(finding: &Finding) -> u8 {
+    [0.25, 0.5, 0.75].iter().map(|step| u8::from(finding.stall_ratio >= *step)).sum()
+}
+
+/// Moves every finding that another one explains into that one's evidence.
+fn fold(all: &mut Vec<Finding>, explains: impl Fn(&Finding, &Finding) -> bool) {
+    let winner_of = |loser: usize| {
+        let loser = all.get(loser)?;
+        // The first in the table that explains it and is not explained itself by something else; chains end there.
+        (0..all.len()).find(|&at| all.get(at).is_some_and(|winner| explains(winner, loser)))
+    };
+    let winners: Vec<Option<usize>> = (0..all.len()).map(winner_of).collect();
+    let root = |mut at: usize| {
+        for _ in 0..RULES.len() {
+            match winners.get(at).copied().flatten() {
+                Some(winner) => at = winner,
+                None => break,
+            }
+        }
+        at
+    };
+    let roots: Vec<usize> = (0..all.len()).map(root).collect();
+    let notes: Vec<Evidence> = all.iter().map(note).collect();
+    for (loser, (winner, note)) in roots.iter().zip(notes).enumerate() {
+        if let Some(winner) = all.get_mut(*winner).filter(|_| *winner != loser) {
+            winner.evidence.push(note);
+        }
+    }
+    let mut at = 0;
+    all.retain(|_| {
+        at += 1;
+        roots.get(at - 1) == Some(&(at - 1))
+    });
+}
+
+/// Keeps the first finding for each victim on each disk.
+fn fold_ordered(all: &mut Vec<Finding>) {
+    let mut kept: Vec<Finding> = Vec::with_capacity(all.len());
+    for finding in all.drain(..) {
+        let of_disk = finding.subject.device.is_some() && finding.subject.cgroup.is_some();
+        match kept.iter_mut().find(|first| of_disk && first.subject == finding.subject) {
+            Some(first) => first.evidence.push(note(&finding)),
+            None => kept.push(finding),
+        }
+    }
+    *all = kept;
+}
+
+/// Whether one finding explains another.
+fn explains(scene: &Scene, winner: &Finding, loser: &Finding) -> bool {
+    let table = rule(winner.id).map_or(&[][..], |rule| rule.explains);
+    table.iter().filter(|(id, _)| *id == loser.id).any(|(_, over)| match over {
+        Over::Host => true,
+        Over::SameDisk => same_disk(scene, winner, loser),
+        Over::SameVictim => victim(winner).is_some() && victim(winner) == victim(loser),
+        Over::VictimOrCulprit => {
+            let culprit = winner.culprit.as_ref().and_then(|culprit| culprit.cgroup.as_ref());
+            victim(loser).is_some() && (victim(loser) == victim(winner) || victim(loser) == culprit)
+        }
+    })
+}
+
+fn victim(finding: &Finding) -> Option<&quell_units::CgroupPath> {
+    finding.subject.cgroup.as_ref()
+}
+
+/// Whether both are about one disk: the same, or one above the other.
+fn same_disk(scene: &Scene, a: &Finding, b: &Finding) -> bool {
+    let leaves = |finding: &Finding| {
+        let name = finding.subject.device?;
+        let disk = scene.disks.iter().find(|disk| disk.name == name)?;
+        Some(scene.window.t1.leaves(disk.dev))
+    };
+    match (leaves(a), leaves(b)) {
+        (Some(a), Some(b)) => a.iter().any(|dev| b.contains(dev)),
+        _ => false,
+    }
+}
+
+/// What is left of a finding that another one explains.
+fn note(finding: &Finding) -> Evidence {
+    Evidence {
+        aspect: Aspect::Explains,
+        what: finding.id.to_owned(),
+        value: Value::Word(finding.summary.clone()),
+        source: String::new(),
+    }
+}

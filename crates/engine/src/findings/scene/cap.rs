@@ -1,0 +1,145 @@
+//! Configured ceilings, each beside the rate it is held against.
+
+use quell_units::{CgroupPath, DevNum, Limit, count};
+
+use crate::rates::{CgroupIo, Rates};
+use crate::snapshot::{Cgroup, Window};
+
+/// One key of one device in one cgroup's `io.max`, or the same limit of version 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cap {
+    /// Where it is written: the workload's own cgroup or one above it.
+    pub cgroup: CgroupPath,
+    /// The device it is written for.
+    pub dev: DevNum,
+    /// What it limits.
+    pub key: CapKey,
+    /// The ceiling, per second: bytes or bios.
+    pub limit: f64,
+    /// What the cgroup and all below it did, per second: bytes or bios. `None` where it cannot be told.
+    pub rate: Option<f64>,
+    /// The mean size of the bios it holds, in the limit's own unit: bytes, or 1 for a limit of bios.
+    pub grain: f64,
+    /// The time over which the rate was measured.
+    pub seconds: f64,
+}
+
+/// What a cap limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CapKey {
+    /// `rbps`.
+    ReadBytes,
+    /// `wbps`.
+    WriteBytes,
+    /// `riops`.
+    ReadIos,
+    /// `wiops`.
+    WriteIos,
+}
+
+impl CapKey {
+    /// The key in `io.max`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadBytes => "rbps",
+            Self::WriteBytes => "wbps",
+            Self::ReadIos => "riops",
+            Self::WriteIos => "wiops",
+        }
+    }
+
+    /// Whether it counts bytes and not bios.
+    #[must_use]
+    pub const fn is_bytes(self) -> bool {
+        matches!(self, Self::ReadBytes | Self::WriteBytes)
+    }
+
+    /// Whether it limits writes.
+    #[must_use]
+    pub const fn is_write(self) -> bool {
+        matches!(self, Self::WriteBytes | Self::WriteIos)
+    }
+
+    /// The file of version 1 that holds it.
+    #[must_use]
+    pub const fn v1_file(self) -> &'static str {
+        match self {
+            Self::ReadBytes => "blkio.throttle.read_bps_device",
+            Self::WriteBytes => "blkio.throttle.write_bps_device",
+            Self::ReadIos => "blkio.throttle.read_iops_device",
+            Self::WriteIos => "blkio.throttle.write_iops_device",
+        }
+    }
+
+    fn of(self, io: &CgroupIo) -> f64 {
+        match self {
+            Self::ReadBytes => io.read.bytes_per_sec,
+            Self::WriteBytes => io.write.bytes_per_sec,
+            Self::ReadIos => io.read.ios_per_sec,
+            Self::WriteIos => io.write.ios_per_sec,
+        }
+    }
+}
+
+impl Cap {
+    /// Whether the rate has reached the ceiling.
+    ///
+    /// 5 % of slack, because blk-throttle hands out its budget in slices and the cgroup's files are read a little
+    /// apart; and a bio and a half in the window, because a bio is counted whole when it is let through.
+    #[must_use]
+    pub fn reached(&self) -> bool {
+        let slack = (1.5 * self.grain / (self.limit * self.seconds)).max(0.05);
+        self.rate.is_some_and(|rate| slack < 1.0 && rate >= self.limit * (1.0 - slack))
+    }
+}
+
+/// Every ceiling that was there at both moments.
+pub(super) fn caps(window: &Window, rates: &Rates) -> Vec<Cap> {
+    let was_there = |cgroup: &Cgroup, cap: &Cap| {
+        let Some(was) = window.t0.cgroup(&cgroup.path) else { return true };
+        limits(was)
+            .any(|(dev, key, limit)| dev == cap.dev && key == cap.key && count(limit).total_cmp(&cap.limit).is_eq())
+    };
+    let seconds = window.t1.clock.cgroups.since(window.t0.clock.cgroups).map_or(0.0, |span| span.seconds());
+    window
+        .t1
+        .cgroups
+        .iter()
+        .flat_map(|cgroup| limits(cgroup).map(move |(dev, key, limit)| (cgroup, dev, key, limit)))
+        .map(|(cgroup, dev, key, limit)| {
+            let io = rates.cgroup(&cgroup.path).and_then(|rates| rates.io.as_ref().ok());
+            let row = io.map(|rows| rows.iter().find(|row| row.dev == dev));
+            let flow = row.flatten().map(|row| if key.is_write() { row.write } else { row.read });
+            let grain = flow.and_then(|flow| flow.size_bytes_avg).unwrap_or(0.0);
+            let cap = Cap {
+                cgroup: cgroup.path.clone(),
+                dev,
+                key,
+                limit: count(limit),
+                // A device without a row did nothing for this cgroup.
+                rate: row.map(|row| row.map_or(0.0, |row| key.of(row))),
+                grain: if key.is_bytes() { grain } else { 1.0 },
+                seconds,
+            };
+            (cgroup, cap)
+        })
+        .filter(|(cgroup, cap)| was_there(cgroup, cap))
+        .map(|(_, cap)| cap)
+        .collect()
+}
+
+fn limits(cgroup: &Cgroup) -> impl Iterator<Item = (DevNum, CapKey, u64)> {
+    let rows = cgroup.config.as_ref().and_then(|config| config.io_max.as_ref().ok());
+    rows.into_iter().flatten().flat_map(|row| {
+        let bytes = |limit: Limit<quell_units::Bytes>| limit.at().map(quell_units::Bytes::get);
+        [
+            (CapKey::ReadBytes, bytes(row.read_bytes_per_sec)),
+            (CapKey::WriteBytes, bytes(row.write_bytes_per_sec)),
+            (CapKey::ReadIos, row.read_ios_per_sec.at()),
+            (CapKey::WriteIos, row.write_ios_per_sec.at()),
+        ]
+        .into_iter()
+        .filter_map(|(key, limit)| Some((row.dev, key, limit?)))
+    })
+}

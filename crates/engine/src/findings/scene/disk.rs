@@ -1,0 +1,289 @@
+//! Disks: what class they are, what their counters are worth, and who uses them.
+
+use quell_units::{DevName, DevNum, ratio};
+
+use super::workload::Workload;
+use crate::rates::{CgroupIo, DiskRates, Rates};
+use crate::snapshot::{Device, Queue, Snapshot, Window};
+
+/// One whole device: a disk, or a dm, md or loop device above some.
+#[derive(Debug)]
+pub struct Disk<'a> {
+    /// Its number.
+    pub dev: DevNum,
+    /// Its name.
+    pub name: DevName,
+    /// What kind of disk it is.
+    pub class: DiskClass,
+    /// It, at the later moment.
+    pub device: &'a Device,
+    /// What it did in between; `None` where it was not there at both moments.
+    pub rates: Option<&'a DiskRates>,
+    /// Requests in flight at the earlier moment.
+    pub in_flight_before: u64,
+    /// The larger `%util` of the disk and its partitions.
+    ///
+    /// The kernel raises a disk's own in-flight count late when the I/O goes through a partition, so the disk alone
+    /// under-reads: 47 % at full saturation was measured on 6.12.
+    pub util_pct: f64,
+    /// Whether nothing lies below it.
+    pub leaf: bool,
+    /// Whether its busy time can be believed.
+    pub trust: Trust,
+    /// Who used it, biggest first.
+    pub shares: Vec<Share>,
+}
+
+/// What kind of disk lies behind a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskClass {
+    /// A local NVMe drive.
+    Nvme,
+    /// A SATA or SAS flash drive.
+    Ssd,
+    /// A spinning disk.
+    Hdd,
+    /// A disk that a hypervisor or a cloud serves; what lies behind it is not known.
+    Virtual,
+    /// Not told.
+    Unknown,
+}
+
+/// Whether a disk's busy time can be believed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Trust {
+    /// Nothing speaks against it.
+    Trusted,
+    /// It claims more busy time than its requests took. The two shares, 0 to 100.
+    BusierThanItsRequests {
+        /// What the counter says.
+        util_pct: f64,
+        /// What the completed requests add up to at the most.
+        ticks_pct: f64,
+    },
+}
+
+/// One workload's part of a disk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    /// Its place in the scene's workloads.
+    pub workload: usize,
+    /// Its part of the estimated device time, 0 to 1.
+    pub ratio: f64,
+    /// What it did on the disk.
+    pub io: CgroupIo,
+}
+
+impl DiskClass {
+    /// The time a healthy disk of this class takes for one request of this size, in microseconds.
+    ///
+    /// A base and a bandwidth, generous on purpose: a request is called slow at three times this. The classes' usual
+    /// data-sheet figures (NVMe 0.3 ms and 2 GB/s, SATA flash 1 ms and 400 MB/s, 7200 rpm 15 ms and 120 MB/s), and for
+    /// a cloud volume 2 ms and 100 MB/s; what is not known gets the volume's.
+    #[must_use]
+    pub fn fast_usec(self, size_bytes: f64) -> f64 {
+        let (base_usec, bytes_per_usec) = match self {
+            Self::Nvme => (300.0, 2000.0),
+            Self::Ssd => (1000.0, 400.0),
+            Self::Hdd => (15_000.0, 120.0),
+            Self::Virtual | Self::Unknown => (2000.0, 100.0),
+        };
+        base_usec + size_bytes / bytes_per_usec
+    }
+
+    /// The word people use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Nvme => "nvme",
+            Self::Ssd => "ssd",
+            Self::Hdd => "hdd",
+            Self::Virtual => "virtual",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Disk<'_> {
+    /// Whether there were requests enough to speak of their mean: 5 a second and 50 in all.
+    #[must_use]
+    pub fn rate_gate(&self) -> bool {
+        self.rates.is_some_and(|rates| rates.ios_per_sec() >= 5.0 && rates.ios() >= 50)
+    }
+
+    /// Mean queue length: iostat's aqu-sz.
+    #[must_use]
+    pub fn queue_length_avg(&self) -> f64 {
+        self.rates.map_or(0.0, |rates| rates.queue_length_avg)
+    }
+
+    /// How many times longer than a healthy disk of its class a request took; `None` where none completed.
+    #[must_use]
+    pub fn slowness(&self) -> Option<f64> {
+        let rates = self.rates?;
+        Some(rates.await_usec()? / self.class.fast_usec(rates.size_bytes_avg()?))
+    }
+
+    /// Whether requests queue: more than this class serves at once, and each takes far longer than it need.
+    #[must_use]
+    pub fn is_queueing(&self) -> bool {
+        let deep = if self.class == DiskClass::Hdd { 2.0 } else { 4.0 };
+        self.busy_pct().is_some_and(|pct| pct >= 80.0)
+            && self.queue_length_avg() >= deep
+            && (self.slowness().is_some_and(|times| times >= 3.0) || self.waits_longer_than_served())
+    }
+
+    /// Whether the busy time, where it can be believed, leaves hardly a gap: `%util`, or the queue's own length.
+    fn busy_pct(&self) -> Option<f64> {
+        match self.trust {
+            // A queue that is never empty on the average was busy, whatever io_ticks say (they under-read).
+            Trust::Trusted => Some(if self.queue_length_avg() >= 8.0 { 100.0 } else { self.util_pct }),
+            Trust::BusierThanItsRequests { .. } => None,
+        }
+    }
+
+    /// For disks whose own speed is not known: a request waited three times as long as the disk took for one.
+    fn waits_longer_than_served(&self) -> bool {
+        let Some(rates) = self.rates else { return false };
+        let served_usec = self.util_pct.min(100.0) * 1e4 / rates.ios_per_sec().max(1.0);
+        matches!(self.class, DiskClass::Hdd | DiskClass::Unknown)
+            && rates.await_usec().is_some_and(|usec| usec >= 3.0 * served_usec)
+    }
+
+    /// The queue's settings, where they were read.
+    #[must_use]
+    pub fn queue(&self) -> Option<&Queue> {
+        self.device.queue.as_deref()
+    }
+
+    /// The active scheduler, where it is known.
+    #[must_use]
+    pub fn scheduler(&self) -> Option<&str> {
+        self.queue()?.scheduler.as_ref().ok().map(|scheduler| &*scheduler.active)
+    }
+}
+
+/// Every whole device that a disk lies behind, with its users.
+pub(super) fn disks<'a>(window: &'a Window, rates: &'a Rates, workloads: &mut [Workload]) -> Vec<Disk<'a>> {
+    let now = &window.t1;
+    let whole = now.devices.iter().filter(|device| device.partition_of.is_none() && !is_memory(device));
+    let mut disks: Vec<_> = whole.map(|device| disk(window, rates, device)).collect();
+    share_process_io(&disks, workloads);
+    for disk in &mut disks {
+        disk.shares = shares(disk, workloads);
+    }
+    disks
+}
+
+fn disk<'a>(window: &'a Window, rates: &'a Rates, device: &'a Device) -> Disk<'a> {
+    let now = &window.t1;
+    let of = |dev: DevNum| rates.device(dev).and_then(|device| device.rates.as_ref().ok());
+    let own = of(device.dev);
+    let partitions = now.partitions(device.dev).filter_map(|part| of(part.dev));
+    let util_pct = own.into_iter().chain(partitions).map(|rates| rates.util_pct).fold(0.0, f64::max);
+    Disk {
+        dev: device.dev,
+        name: device.name,
+        class: class(now, device),
+        device,
+        rates: own,
+        in_flight_before: window.t0.device(device.dev).map_or(0, |was| was.counters.in_flight),
+        util_pct,
+        leaf: device.slaves.is_empty(),
+        trust: own.map_or(Trust::Trusted, trust),
+        shares: Vec::new(),
+    }
+}
+
+/// Devices that are memory: nothing to wait for, and no disk to protect.
+fn is_memory(device: &Device) -> bool {
+    ["zram", "ram"].iter().any(|prefix| {
+        device.name.as_str().strip_prefix(prefix).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+    })
+}
+
+/// Kernels that raise `io_ticks` by a whole jiffy at each start over-read sparse I/O many times over.
+///
+/// Believed is up to a quarter more than the requests' own time and a jiffy (10 ms at the most) at either end. Without
+/// completions there is nothing to compare with, and below 20 % nobody is misled.
+fn trust(rates: &DiskRates) -> Trust {
+    let ticks_pct = rates.ticks_ratio * 100.0;
+    let believable = 1.25 * ticks_pct + 2.0 * 10.0 / 10.0 / rates.seconds;
+    let compared = rates.ios() > 0 && rates.util_pct >= 20.0;
+    if compared && rates.util_pct > believable {
+        Trust::BusierThanItsRequests { util_pct: rates.util_pct, ticks_pct }
+    } else {
+        Trust::Trusted
+    }
+}
+
+/// Buses that only a hypervisor has, by a part of the sysfs path.
+const VIRTUAL_BUSES: [&str; 4] = ["/virtio", "/vbd-", "/vmbus", "/xen"];
+
+/// Models that a hypervisor or a cloud gives its disks. QEMU's emulated NVMe is left out: it behaves like one.
+const VIRTUAL_MODELS: [&str; 7] = [
+    "Amazon Elastic Block Store",
+    "nvme_card-pd",
+    "PersistentDisk",
+    "MSFT NVMe Accelerator",
+    "Virtual Disk",
+    "Virtual disk",
+    "QEMU HARDDISK",
+];
+
+/// A disk's class; for a device above others that of its slowest leaf.
+fn class(snapshot: &Snapshot, device: &Device) -> DiskClass {
+    let leaves = snapshot.leaves(device.dev).into_iter().filter_map(|dev| snapshot.device(dev));
+    let slowest = |a: DiskClass, b: DiskClass| if a.fast_usec(4096.0) >= b.fast_usec(4096.0) { a } else { b };
+    leaves.map(leaf_class).reduce(slowest).unwrap_or(DiskClass::Unknown)
+}
+
+fn leaf_class(device: &Device) -> DiskClass {
+    let Some(queue) = device.queue.as_deref() else { return DiskClass::Unknown };
+    let model = queue.model.as_deref().unwrap_or_default();
+    let virtual_disk = VIRTUAL_BUSES.iter().any(|bus| queue.sysfs_path.contains(bus))
+        || VIRTUAL_MODELS.iter().any(|name| model.contains(name));
+    match queue.rotational {
+        _ if virtual_disk => DiskClass::Virtual,
+        _ if device.name.as_str().starts_with("nvme") => DiskClass::Nvme,
+        Ok(true) => DiskClass::Hdd,
+        Ok(false) => DiskClass::Ssd,
+        Err(_) => DiskClass::Unknown,
+    }
+}
+
+/// Gives a workload whose cgroup counts no I/O what its processes did, where one disk can have been meant.
+///
+/// `/proc/PID/io` names no device: it is used only where one disk carried nine tenths of all bytes. The requests' sizes
+/// are taken to be the disk's own.
+fn share_process_io(disks: &[Disk], workloads: &mut [Workload]) {
+    let bytes = |disk: &&Disk| disk.rates.map_or(0.0, DiskRates::bytes_per_sec);
+    let leaves: Vec<_> = disks.iter().filter(|disk| disk.leaf).collect();
+    let all: f64 = leaves.iter().map(bytes).sum();
+    let Some(disk) = leaves.into_iter().max_by(|a, b| bytes(a).total_cmp(&bytes(b))) else { return };
+    let Some(rates) = disk.rates.filter(|_| ratio(bytes(&disk), all) >= 0.9) else { return };
+    for workload in workloads.iter_mut().filter(|workload| !workload.io_counted) {
+        workload.place_process_io(disk.dev, rates);
+    }
+}
+
+/// The users of a disk by estimated device time: a base for each I/O and its bytes over the class's bandwidth.
+fn shares(disk: &Disk, workloads: &[Workload]) -> Vec<Share> {
+    let time = |ios: f64, size: Option<f64>| ios * disk.class.fast_usec(size.unwrap_or(0.0));
+    let mut shares: Vec<Share> = workloads
+        .iter()
+        .enumerate()
+        .filter_map(|(at, workload)| {
+            let io = *workload.io.iter().find(|io| io.dev == disk.dev)?;
+            let usec =
+                time(io.read.ios_per_sec, io.read.size_bytes_avg) + time(io.write.ios_per_sec, io.write.size_bytes_avg);
+            (usec > 0.0).then_some(Share { workload: at, ratio: usec, io })
+        })
+        .collect();
+    let all: f64 = shares.iter().map(|share| share.ratio).sum();
+    for share in &mut shares {
+        share.ratio = ratio(share.ratio, all);
+    }
+    shares.sort_by(|a, b| b.ratio.total_cmp(&a.ratio).then(a.workload.cmp(&b.workload)));
+    shares
+}

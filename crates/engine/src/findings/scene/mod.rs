@@ -1,0 +1,166 @@
+//! What the rules look at: the window's disks, workloads, limits and waits, joined once.
+//!
+//! A [`Scene`] holds no judgement; it answers the questions that several rules ask (which disk lies lowest, whose bytes
+//! are these, who waits for what) so that each of them has one answer.
+
+mod cap;
+mod disk;
+mod wait;
+mod workload;
+
+pub use cap::{Cap, CapKey};
+pub use disk::{Disk, DiskClass, Share, Trust};
+pub use wait::{Wait, WaitKind};
+pub use workload::Workload;
+
+use quell_units::{Bytes, CgroupPath, DevNum, Known, count};
+
+use crate::rates::Rates;
+use crate::snapshot::{Cgroup, CgroupConfig, Window};
+
+/// The size of a page of memory on every machine quell runs on today (x86-64, and arm64 as distributions build it).
+pub const PAGE_BYTES: f64 = 4096.0;
+
+/// The window's disks, workloads, limits and waits.
+#[derive(Debug)]
+pub struct Scene<'a> {
+    /// What was read.
+    pub window: &'a Window,
+    /// What it says per second.
+    pub rates: &'a Rates,
+    /// Every whole device that a disk lies behind, by number.
+    pub disks: Vec<Disk<'a>>,
+    /// Every container, service and other cgroup with work of its own, by path.
+    pub workloads: Vec<Workload>,
+    /// Every configured ceiling, with the rate it is held against.
+    pub caps: Vec<Cap>,
+    /// How many times tasks were looked at.
+    pub looks: u32,
+}
+
+impl<'a> Scene<'a> {
+    /// Joins a window and its rates.
+    #[must_use]
+    pub fn of(window: &'a Window, rates: &'a Rates) -> Self {
+        let (waits, looks) = wait::waits(window);
+        let mut workloads = workload::workloads(window, rates, waits);
+        let disks = disk::disks(window, rates, &mut workloads);
+        let caps = cap::caps(window, rates);
+        Self { window, rates, disks, workloads, caps, looks }
+    }
+
+    /// The disks with nothing below them that were seen at both moments.
+    pub fn leaf_disks(&self) -> impl Iterator<Item = &Disk<'a>> {
+        self.disks.iter().filter(|disk| disk.leaf && disk.rates.is_some())
+    }
+
+    /// The disk of this number, or the one that the partition of this number lies on.
+    #[must_use]
+    pub fn disk(&self, dev: DevNum) -> Option<&Disk<'a>> {
+        let dev = self.window.t1.whole_disk(dev);
+        self.disks.iter().find(|disk| disk.dev == dev)
+    }
+
+    /// The lowest disks below a device.
+    pub fn leaves(&self, dev: DevNum) -> impl Iterator<Item = &Disk<'a>> {
+        self.window.t1.leaves(dev).into_iter().filter_map(|leaf| self.disk(leaf))
+    }
+
+    /// The workload of this path, or the one it lies in.
+    #[must_use]
+    pub fn workload(&self, path: &CgroupPath) -> Option<&Workload> {
+        path.ancestors().find_map(|path| self.workloads.iter().find(|workload| workload.path == path))
+    }
+
+    /// A workload's share of a disk.
+    #[must_use]
+    pub fn share<'s>(&self, disk: &'s Disk<'a>, workload: &Workload) -> Option<&'s Share> {
+        disk.shares.iter().find(|share| self.workloads.get(share.workload).is_some_and(|w| w.path == workload.path))
+    }
+
+    /// The workloads that use a disk, biggest share first.
+    pub fn users<'s, 'd>(
+        &'s self,
+        disk: &'d Disk<'_>,
+    ) -> impl Iterator<Item = (&'s Workload, &'d Share)> + use<'s, 'd, 'a> {
+        disk.shares.iter().filter_map(|share| Some((self.workloads.get(share.workload)?, share)))
+    }
+
+    /// The cgroup of this path at the later moment.
+    #[must_use]
+    pub fn cgroup(&self, path: &CgroupPath) -> Option<&'a Cgroup> {
+        self.window.t1.cgroup(path)
+    }
+
+    /// A cgroup's configuration at the later moment.
+    #[must_use]
+    pub fn config(&self, path: &CgroupPath) -> Option<&'a CgroupConfig> {
+        self.cgroup(path)?.config.as_deref()
+    }
+
+    /// The root cgroup's configuration at the later moment: iocost is set there.
+    #[must_use]
+    pub fn root_config(&self) -> Option<&'a CgroupConfig> {
+        self.config(&CgroupPath::root())
+    }
+
+    /// The limits that hold a workload on a device or on one below it: its own and its ancestors'.
+    pub fn caps_over(&self, path: &CgroupPath, dev: DevNum) -> impl Iterator<Item = &Cap> {
+        let below = self.window.t1.leaves(dev);
+        self.caps.iter().filter(move |cap| {
+            let on_path = path.is_within(&cap.cgroup);
+            on_path && (cap.dev == dev || below.contains(&cap.dev) || self.window.t1.leaves(cap.dev).contains(&dev))
+        })
+    }
+
+    /// Dirty page cache of a workload, and of it what is under write-back, at the later moment.
+    #[must_use]
+    pub fn backlog(&self, path: &CgroupPath) -> Option<Backlog> {
+        let stat = self.cgroup(path)?.memory_stat.ok()?;
+        Some(Backlog { dirty: stat.file_dirty_bytes?, writeback: stat.file_writeback_bytes? })
+    }
+
+    /// Dirty and write-back pages of the host, in pages: at both moments and at the looks.
+    #[must_use]
+    pub fn host_backlogs(&self) -> Vec<u64> {
+        let of_snapshot = |vmstat: &Known<quell_kfile::vmstat::VmStat>| {
+            let vmstat = vmstat.as_ref().ok()?;
+            Some(vmstat.dirty_pages?.saturating_add(vmstat.writeback_pages?))
+        };
+        let looks = self.window.looks.iter().map(|look| Some(look.dirty_pages?.saturating_add(look.writeback_pages?)));
+        let first = of_snapshot(&self.window.t0.system.vmstat);
+        let last = of_snapshot(&self.window.t1.system.vmstat);
+        std::iter::once(first).chain(looks).chain([last]).flatten().collect()
+    }
+
+    /// The host's dirty limits in pages: where write-back starts in the background, and where writers are stopped.
+    #[must_use]
+    pub fn dirty_limits(&self) -> Option<(u64, u64)> {
+        let vmstat = self.window.t1.system.vmstat.as_ref().ok()?;
+        Some((vmstat.dirty_background_threshold_pages?, vmstat.dirty_threshold_pages?))
+    }
+
+    /// The path of a cgroup's file on the host, for evidence and commands.
+    #[must_use]
+    pub fn cgroup_file(&self, path: &CgroupPath, file: &str) -> String {
+        let mount = self.window.t1.host.cgroup_mount.as_deref().unwrap_or("/sys/fs/cgroup");
+        if path.is_root() { format!("{mount}/{file}") } else { format!("{mount}/{path}/{file}") }
+    }
+}
+
+/// Page cache of one cgroup that the disk has not got yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backlog {
+    /// Modified, and not under write-back yet.
+    pub dirty: Bytes,
+    /// Under write-back.
+    pub writeback: Bytes,
+}
+
+impl Backlog {
+    /// Both together.
+    #[must_use]
+    pub fn bytes(self) -> f64 {
+        count(self.dirty.saturating_add(self.writeback).get())
+    }
+}

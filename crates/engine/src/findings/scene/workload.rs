@@ -1,0 +1,230 @@
+//! Workloads: the containers, services and other cgroups that do work of their own.
+//!
+//! `io.stat` counts a cgroup with all below it, so the tree is cut where people think in one thing: at a container or a
+//! service, whatever it makes below, else at the leaves; what a cgroup in between did itself is what is left when its
+//! children's are taken away. So no byte is counted twice.
+
+use std::collections::{HashMap, HashSet};
+
+use quell_units::{CgroupId, CgroupPath, DevNum, count, ratio};
+
+use super::wait::Wait;
+use crate::findings::workload::{WorkloadKind, identify, is_whole};
+use crate::rates::{CgroupIo, CgroupRates, DiskRates, MemoryRates, PressureRates, Rates, Span};
+use crate::snapshot::{Task, Window};
+
+/// One container, service or other cgroup.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// Its cgroup.
+    pub path: CgroupPath,
+    /// Its cgroup's identity.
+    pub id: CgroupId,
+    /// What it is.
+    pub kind: WorkloadKind,
+    /// Its name as people know it, safe to print.
+    pub name: String,
+    /// What it did on each device.
+    pub io: Vec<CgroupIo>,
+    /// Whether its cgroup counts its I/O; else `io` is what its processes say, on the one disk they can have meant.
+    pub io_counted: bool,
+    /// Time stalled on I/O. `None` where the kernel does not tell, and for what a cgroup with children did itself.
+    pub pressure: Option<PressureRates>,
+    /// What its memory did.
+    pub memory: Option<MemoryRates>,
+    /// Its tasks that were seen waiting, the longest first.
+    pub waits: Vec<Wait>,
+    /// Bytes its processes read and wrote per second, from `/proc/PID/io`.
+    process_bytes_per_sec: (f64, f64),
+}
+
+impl Workload {
+    /// The share of the time it was stalled on I/O, 0 to 1: the larger of its pressure and of what was seen of its tasks.
+    ///
+    /// Pressure is evidence for a stall and never against one: asynchronous and journal waiters do not show in it.
+    #[must_use]
+    pub fn stall_ratio(&self) -> f64 {
+        let seen = self.waits.iter().map(Wait::ratio).fold(0.0, f64::max);
+        self.pressure_full_pct().map_or(seen, |pct| seen.max(pct / 100.0)).min(1.0)
+    }
+
+    /// `io.pressure` full, 0 to 100; some where the kernel has no full.
+    #[must_use]
+    pub fn pressure_full_pct(&self) -> Option<f64> {
+        self.pressure.map(|pressure| pressure.full_pct.unwrap_or(pressure.some_pct))
+    }
+
+    /// What it did on one device.
+    #[must_use]
+    pub fn io_on(&self, dev: DevNum) -> Option<&CgroupIo> {
+        self.io.iter().find(|io| io.dev == dev)
+    }
+
+    /// Whether it is the root cgroup: the kernel's own threads, the journal's among them.
+    #[must_use]
+    pub fn is_kernel(&self) -> bool {
+        self.path.is_root()
+    }
+
+    /// Puts what its processes say on a disk, in requests of the disk's mean size.
+    pub(super) fn place_process_io(&mut self, dev: DevNum, rates: &DiskRates) {
+        let span = |bytes_per_sec: f64, size: Option<f64>| Span {
+            ios_per_sec: ratio(bytes_per_sec, size.unwrap_or(0.0)),
+            bytes_per_sec,
+            size_bytes_avg: size,
+        };
+        let (read, write) = self.process_bytes_per_sec;
+        if read + write > 0.0 {
+            let read = span(read, rates.read.size_bytes_avg);
+            let write = span(write, rates.write.size_bytes_avg);
+            self.io = vec![CgroupIo { dev, read, write, cost_usage_ratio: None, cost_wait_ratio: None }];
+        }
+    }
+}
+
+/// The workloads of a window, by path.
+pub(super) fn workloads(window: &Window, rates: &Rates, waits: Vec<(CgroupPath, Wait)>) -> Vec<Workload> {
+    let tree = Tree::of(&rates.cgroups);
+    let mut workloads: Vec<Workload> = rates
+        .cgroups
+        .iter()
+        .filter(|cgroup| !tree.is_inside_a_whole(&cgroup.path))
+        .map(|cgroup| tree.workload(cgroup))
+        .collect();
+    if workloads.is_empty() {
+        // No cgroup was read at all: everything is the host's.
+        workloads.push(nameless());
+    }
+    let at: HashMap<CgroupPath, usize> = workloads.iter().enumerate().map(|(at, w)| (w.path.clone(), at)).collect();
+    let owner = |path: &CgroupPath| path.ancestors().find_map(|path| at.get(&path).copied());
+    for (path, wait) in waits {
+        if let Some(workload) = owner(&path).and_then(|at| workloads.get_mut(at)) {
+            workload.waits.push(wait);
+        }
+    }
+    for (path, read, write) in process_bytes(window) {
+        if let Some(workload) = owner(&path).and_then(|at| workloads.get_mut(at)) {
+            workload.process_bytes_per_sec.0 += read;
+            workload.process_bytes_per_sec.1 += write;
+        }
+    }
+    workloads
+}
+
+/// What each process read and wrote per second, with its cgroup.
+fn process_bytes(window: &Window) -> Vec<(CgroupPath, f64, f64)> {
+    let Some(span) = window.t1.clock.tasks.since(window.t0.clock.tasks) else { return Vec::new() };
+    let first_threads = |tasks: &'_ [Task]| -> HashMap<u32, (u64, u64)> {
+        let io = |task: &Task| {
+            let io = task.io.ok()?;
+            Some((task.pid, (io.read_bytes?.get(), io.write_bytes?.get())))
+        };
+        tasks.iter().filter(|task| task.tid == task.pid).filter_map(io).collect()
+    };
+    let was = first_threads(&window.t0.tasks);
+    let now = first_threads(&window.t1.tasks);
+    let per_sec = |was: u64, now: u64| count(now.saturating_sub(was)) / span.seconds();
+    let mut seen = HashSet::new();
+    window
+        .t1
+        .tasks
+        .iter()
+        .filter(|task| seen.insert(task.pid))
+        .filter_map(|task| {
+            let ((read_was, write_was), (read, write)) = (was.get(&task.pid)?, now.get(&task.pid)?);
+            Some((task.cgroup.clone().ok()?, per_sec(*read_was, *read), per_sec(*write_was, *write)))
+        })
+        .collect()
+}
+
+/// The cgroups' rates, and what is said of a cgroup by those below it.
+struct Tree<'a> {
+    children_io: HashMap<CgroupPath, Vec<&'a CgroupRates>>,
+    wholes: HashSet<CgroupPath>,
+}
+
+impl<'a> Tree<'a> {
+    fn of(cgroups: &'a [CgroupRates]) -> Self {
+        let mut children_io: HashMap<CgroupPath, Vec<&CgroupRates>> = HashMap::new();
+        for cgroup in cgroups {
+            if let Some(parent) = cgroup.path.parent() {
+                children_io.entry(parent).or_default().push(cgroup);
+            }
+        }
+        let wholes = cgroups.iter().map(|cgroup| &cgroup.path).filter(|path| is_whole(path)).cloned().collect();
+        Self { children_io, wholes }
+    }
+
+    fn is_inside_a_whole(&self, path: &CgroupPath) -> bool {
+        path.ancestors().skip(1).any(|path| self.wholes.contains(&path))
+    }
+
+    fn workload(&self, cgroup: &CgroupRates) -> Workload {
+        let children: &[&CgroupRates] = if self.wholes.contains(&cgroup.path) {
+            &[]
+        } else {
+            self.children_io.get(&cgroup.path).map_or(&[], Vec::as_slice)
+        };
+        let (kind, name) = identify(&cgroup.path);
+        let rows = cgroup.io.as_deref().unwrap_or_default();
+        let counted = cgroup.io.is_ok() && children.iter().all(|child| child.io.is_ok());
+        Workload {
+            path: cgroup.path.clone(),
+            id: cgroup.id,
+            kind,
+            name: if cgroup.path.is_root() { "the kernel and the root cgroup".into() } else { name },
+            io: if counted { rows.iter().map(|row| own(row, children)).collect() } else { Vec::new() },
+            io_counted: counted,
+            pressure: cgroup.io_pressure.ok().filter(|_| children.is_empty()),
+            memory: cgroup.memory.ok().filter(|_| children.is_empty()),
+            waits: Vec::new(),
+            process_bytes_per_sec: (0.0, 0.0),
+        }
+    }
+}
+
+/// A row less what the children did on the same device.
+///
+/// The files are read one after the other, so a busy child can be a little ahead of its parent: less than a fiftieth
+/// of the parent's is taken for that and not for work.
+fn own(row: &CgroupIo, children: &[&CgroupRates]) -> CgroupIo {
+    let below =
+        || children.iter().flat_map(|child| child.io.as_deref().unwrap_or_default()).filter(|io| io.dev == row.dev);
+    if below().next().is_none() {
+        return *row;
+    }
+    let left = |whole: f64, of: fn(&CgroupIo) -> f64| {
+        let left = whole - below().map(of).sum::<f64>();
+        if left < whole / 50.0 { 0.0 } else { left }
+    };
+    let span = |whole: Span, of: fn(&CgroupIo) -> Span| -> Span {
+        let ios_per_sec = (whole.ios_per_sec - below().map(|io| of(io).ios_per_sec).sum::<f64>()).max(0.0);
+        let bytes_per_sec = (whole.bytes_per_sec - below().map(|io| of(io).bytes_per_sec).sum::<f64>()).max(0.0);
+        if bytes_per_sec < whole.bytes_per_sec / 50.0 && ios_per_sec < whole.ios_per_sec / 50.0 {
+            return Span::default();
+        }
+        Span { ios_per_sec, bytes_per_sec, size_bytes_avg: (ios_per_sec > 0.0).then(|| bytes_per_sec / ios_per_sec) }
+    };
+    CgroupIo {
+        dev: row.dev,
+        read: span(row.read, |io| io.read),
+        write: span(row.write, |io| io.write),
+        cost_usage_ratio: row.cost_usage_ratio.map(|whole| left(whole, |io| io.cost_usage_ratio.unwrap_or(0.0))),
+        cost_wait_ratio: row.cost_wait_ratio,
+    }
+}
+
+fn nameless() -> Workload {
+    Workload {
+        path: CgroupPath::root(),
+        id: CgroupId::default(),
+        kind: WorkloadKind::Cgroup,
+        name: "the host".into(),
+        io: Vec::new(),
+        io_counted: false,
+        pressure: None,
+        memory: None,
+        waits: Vec::new(),
+        process_bytes_per_sec: (0.0, 0.0),
+    }
+}

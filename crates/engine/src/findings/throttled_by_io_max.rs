@@ -1,0 +1,134 @@
+//! `throttled-by-io-max`: a workload is at its ceiling and waits above the disk, where no disk counter sees it.
+
+use super::evidence::{evidence, finding, of_disk, of_stall, subject};
+use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Value};
+use super::scene::{Cap, Disk, Scene, Workload};
+use super::table::Rule;
+
+pub(super) const RULE: Rule = Rule {
+    id: "throttled-by-io-max",
+    explain: Explain {
+        means: "The workload does exactly what its io.max, or that of a cgroup above it, allows, and waits for the rest of \
+            the time. The disk is not the reason.",
+        kernel: "blk-throttle holds a bio before it becomes a request, so the wait shows in no disk counter, in neither \
+            iostat nor the block tracepoints. The budget comes in slices of 100 ms: bursts at full speed, then silence. A \
+            limit above the workload holds the sum of all below it.",
+        evidence: "The cgroup's own rate in io.stat, within 5 % (or a bio and a half) of the limit, and one sign that \
+            somebody waits: pressure, a task seen waiting, page cache that piles up, or a disk with time to spare.",
+        change: "Raise or lift the limit, at the cgroup where it is set, or leave it and know that the wait is meant.",
+        undo: "Write the old value back: the keys not named keep theirs.",
+    },
+    find,
+    explains: &[],
+};
+
+fn find(scene: &Scene) -> Vec<Finding> {
+    let mut found: Vec<Finding> = Vec::new();
+    for cap in scene.caps.iter().filter(|cap| cap.reached()) {
+        let Some(finding) = throttled(scene, cap) else { continue };
+        // Of several limits that one workload has reached, the first in io.max's order is as good as any.
+        if !found.iter().any(|earlier| earlier.subject == finding.subject) {
+            found.push(finding);
+        }
+    }
+    found
+}
+
+fn throttled(scene: &Scene, cap: &Cap) -> Option<Finding> {
+    let disk = scene.disk(cap.dev)?;
+    let workload = held(scene, cap)?;
+    let below = || scene.workloads.iter().filter(|workload| workload.path.is_within(&cap.cgroup));
+    let stall = below().map(Workload::stall_ratio).fold(0.0, f64::max);
+    let backlog = scene.backlog(&cap.cgroup).map(|backlog| backlog.bytes()).filter(|_| cap.key.is_bytes());
+    let drain_seconds = backlog.map(|bytes| bytes / cap.limit);
+    let idle = scene.leaves(cap.dev).all(|leaf| leaf.util_pct < 50.0 && leaf.queue_length_avg() < 2.0);
+    if !(stall >= 0.1 || drain_seconds.is_some_and(|seconds| seconds >= 1.0) || idle) {
+        return None;
+    }
+    let own = cap.cgroup == workload.path;
+    let whose = if own { "its own".to_owned() } else { format!("{}'s", cap.cgroup) };
+    let mut evidence = of_limit(scene, cap);
+    evidence.extend(of_stall(scene, workload, Aspect::Victim));
+    evidence.extend(of_disk(disk));
+    if let (Some(bytes), Some(seconds)) = (backlog, drain_seconds) {
+        evidence.extend(of_backlog(scene, cap, bytes, seconds));
+    }
+    Some(Finding {
+        confidence: if stall >= 0.1 { 0.95 } else { 0.85 },
+        summary: format!(
+            "{} is held at {whose} limit on {}: {} {}",
+            workload.name,
+            disk.name,
+            cap.key.as_str(),
+            shown(cap)
+        ),
+        evidence,
+        advice: vec![lift(scene, cap, disk)],
+        stall_ratio: if stall >= 0.1 { stall } else { 0.5 },
+        ..finding(RULE.id, subject(workload, Some(disk.name)))
+    })
+}
+
+/// The workload that the limit holds: of those below it the one that does most of what it limits.
+fn held<'s>(scene: &'s Scene, cap: &Cap) -> Option<&'s Workload> {
+    let rate = |workload: &Workload| {
+        let io = workload.io_on(cap.dev)?;
+        let span = if cap.key.is_write() { io.write } else { io.read };
+        Some(span.bytes_per_sec)
+    };
+    scene
+        .workloads
+        .iter()
+        .filter(|workload| workload.path.is_within(&cap.cgroup))
+        .max_by(|a, b| rate(a).unwrap_or(0.0).total_cmp(&rate(b).unwrap_or(0.0)))
+        .or_else(|| scene.workload(&cap.cgroup))
+}
+
+fn of_limit(scene: &Scene, cap: &Cap) -> Vec<Evidence> {
+    let per_sec = |n: f64| if cap.key.is_bytes() { Value::BytesPerSec(n) } else { Value::PerSec(n) };
+    let v1 = scene.window.t1.host.cgroups.io_is_v1();
+    let limit_file = scene.cgroup_file(&cap.cgroup, if v1 { cap.key.v1_file() } else { "io.max" });
+    let rate_file = scene.cgroup_file(&cap.cgroup, super::evidence::io_file(scene));
+    let rate = cap.rate.unwrap_or(0.0);
+    vec![
+        evidence(Aspect::Limit, "set at", Value::Word(cap.cgroup.to_string()), limit_file.clone()),
+        evidence(Aspect::Limit, cap.key.as_str(), per_sec(cap.limit), limit_file),
+        evidence(Aspect::Limit, "used", per_sec(rate), rate_file.clone()),
+        evidence(Aspect::Limit, "of it", Value::Pct(100.0 * rate / cap.limit), rate_file),
+    ]
+}
+
+fn of_backlog(scene: &Scene, cap: &Cap, bytes: f64, seconds: f64) -> Vec<Evidence> {
+    if seconds < 1.0 {
+        return Vec::new();
+    }
+    let source = scene.cgroup_file(&cap.cgroup, "memory.stat");
+    vec![
+        evidence(Aspect::Memory, "waits to be written", Value::Bytes(bytes), source.clone()),
+        evidence(Aspect::Memory, "at the limit that takes", Value::Usec(seconds * 1e6), source),
+    ]
+}
+
+fn shown(cap: &Cap) -> String {
+    let bytes = || std::format!("{}/s", quell_units::Bytes(whole(cap.limit)));
+    if cap.key.is_bytes() { bytes() } else { format!("{:.0}/s", cap.limit) }
+}
+
+/// A limit, which is a whole number, back from the float it is compared as.
+fn whole(limit: f64) -> u64 {
+    format!("{limit:.0}").parse().unwrap_or(u64::MAX)
+}
+
+fn lift(scene: &Scene, cap: &Cap, disk: &Disk) -> Advice {
+    let advice = Advice::text(format!("raise or lift the limit at {}, if the wait is not meant", cap.cgroup))
+        .risk(format!("the others on {} lose what this limit kept for them", disk.name));
+    if scene.window.t1.host.cgroups.io_is_v1() {
+        let file = super::advise::plain(&scene.cgroup_file(&cap.cgroup, cap.key.v1_file()));
+        let echo = |value: u64| file.as_ref().map(|file| format!("echo '{} {value}' > {file}", cap.dev));
+        return Advice { command: echo(0), undo: echo(whole(cap.limit)), ..advice };
+    }
+    let file = super::advise::plain(&scene.cgroup_file(&cap.cgroup, "io.max"));
+    let echo =
+        |value: &str| file.as_ref().map(|file| format!("echo '{} {}={value}' > {file}", cap.dev, cap.key.as_str()));
+    Advice { command: echo("max"), undo: echo(&whole(cap.limit).to_string()), ..advice }
+}

@@ -1,0 +1,45 @@
+//! `util-untrustworthy`: a disk claims to be busier than its requests can have made it.
+
+use super::evidence::{disk_subject, evidence, finding};
+use super::finding::{Advice, Aspect, Explain, Finding, Severity, Value};
+use super::scene::{Disk, Scene, Trust};
+use super::table::Rule;
+
+pub(super) const RULE: Rule = Rule {
+    id: "util-untrustworthy",
+    explain: Explain {
+        means: "This disk's %util is wrong: it claims more busy time than all its requests together took.",
+        kernel: "Some kernels add a whole jiffy to io_ticks whenever a request starts in a new one, so a fast disk with a few \
+            hundred short requests a second reads 40 to 100 %. Others under-read behind partitions. await and aqu-sz come \
+            from each request's own time and are right.",
+        evidence: "%util of at least 20 that exceeds the sum of the requests' own times by more than a quarter and a jiffy at \
+            either end. A warning from 70 %, where it would mislead; else information.",
+        change: "Nothing; alert on await and aqu-sz. Rules of quell that read %util are silent for this disk.",
+        undo: "Nothing is changed.",
+    },
+    find,
+    explains: &[],
+};
+
+fn find(scene: &Scene) -> Vec<Finding> {
+    scene.leaf_disks().filter_map(untrustworthy).collect()
+}
+
+fn untrustworthy(disk: &Disk) -> Option<Finding> {
+    let Trust::BusierThanItsRequests { util_pct, ticks_pct } = disk.trust else { return None };
+    Some(Finding {
+        severity: if util_pct >= 70.0 { Severity::Warning } else { Severity::Info },
+        confidence: 0.9,
+        summary: format!(
+            "{}'s %util of {util_pct:.0} is not true: its requests took {ticks_pct:.1} % of the time",
+            disk.name
+        ),
+        evidence: vec![
+            evidence(Aspect::Device, "util", Value::Pct(util_pct), "/proc/diskstats"),
+            evidence(Aspect::Device, "sum of its requests' times", Value::Pct(ticks_pct), "/proc/diskstats"),
+            evidence(Aspect::Device, "aqu-sz", Value::Number(disk.queue_length_avg()), "/proc/diskstats"),
+        ],
+        advice: vec![Advice::text("go by await and aqu-sz, not by %util")],
+        ..finding(RULE.id, disk_subject(disk))
+    })
+}

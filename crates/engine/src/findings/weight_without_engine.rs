@@ -1,0 +1,134 @@
+//! `weight-without-engine`: weights are set, and nothing on this disk heeds them.
+
+use std::collections::BTreeMap;
+
+use quell_units::{CgroupPath, DevNum};
+
+use super::evidence::{evidence, finding, of_disk, subject};
+use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Value};
+use super::scene::{Disk, Scene, Workload};
+use super::table::Rule;
+use crate::snapshot::CgroupConfig;
+
+pub(super) const RULE: Rule = Rule {
+    id: "weight-without-engine",
+    explain: Explain {
+        means: "Cgroups that share this disk were given different weights, and the disk is shared as if they had not been.",
+        kernel: "io.weight is heeded by iocost alone, where io.cost.qos says enable=1 for the disk; io.bfq.weight by the \
+            bfq scheduler alone. The files take any value without an engine and without an error.",
+        evidence: "Siblings with unequal weights that both use a disk for which requests queue, while iocost is off there \
+            and its scheduler is not bfq; or bfq is on and only io.weight differs, or the other way round.",
+        change: "Turn on one engine on this disk: iocost with a model that was measured, or bfq on a disk slow enough for \
+            it. Or use io.max, which needs none.",
+        undo: "`enable=0` for the disk in io.cost.qos; the old name into queue/scheduler.",
+    },
+    find,
+    explains: &[],
+};
+
+/// What divides a disk by weight.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Engine {
+    IoCost,
+    Bfq,
+}
+
+fn engine(scene: &Scene, disk: &Disk) -> Option<Engine> {
+    let qos = scene.root_config().and_then(|config| config.cost_qos.as_ref().ok());
+    let iocost = qos.is_some_and(|rows| rows.iter().any(|row| row.dev == disk.dev && row.enabled));
+    let bfq = disk.scheduler() == Some("bfq");
+    if iocost { Some(Engine::IoCost) } else { bfq.then_some(Engine::Bfq) }
+}
+
+/// The weight that an engine on the disk gives a cgroup; `None` where there is no engine.
+pub(super) fn weight_in_force(scene: &Scene, disk: &Disk, path: &CgroupPath) -> Option<u32> {
+    weight(scene.config(path)?, disk.dev, engine(scene, disk)?)
+}
+
+fn weight(config: &CgroupConfig, dev: DevNum, engine: Engine) -> Option<u32> {
+    let weights = match engine {
+        Engine::IoCost => &config.io_weight,
+        Engine::Bfq => &config.bfq_weight,
+    };
+    weights.as_ref().ok().map(|weights| weights.on(dev))
+}
+
+fn find(scene: &Scene) -> Vec<Finding> {
+    scene.leaf_disks().filter(|disk| is_contended(scene, disk)).filter_map(|disk| inert(scene, disk)).collect()
+}
+
+/// A weight matters only where somebody waits for a turn.
+fn is_contended(scene: &Scene, disk: &Disk) -> bool {
+    disk.is_queueing()
+        || (disk.queue_length_avg() >= 1.0 && scene.users(disk).any(|(workload, _)| workload.stall_ratio() >= 0.3))
+}
+
+fn inert(scene: &Scene, disk: &Disk) -> Option<Finding> {
+    let active = engine(scene, disk);
+    let unheeded = [Engine::IoCost, Engine::Bfq].into_iter().filter(|engine| active != Some(*engine));
+    let (kind, siblings) = unheeded
+        .filter(|engine| active.is_none_or(|active| unequal(scene, disk, active).is_none() && active != *engine))
+        .find_map(|engine| Some((engine, unequal(scene, disk, engine)?)))?;
+    let (heaviest, most) = siblings.last()?;
+    let file = if kind == Engine::IoCost { "io.weight" } else { "io.bfq.weight" };
+    let mut out: Vec<Evidence> =
+        siblings.iter().map(|(workload, weight)| of_weight(scene, workload, *weight, file, disk)).collect();
+    let scheduler = disk.scheduler().unwrap_or("unknown").to_owned();
+    let queue_file = format!("/sys/block/{}/queue/scheduler", disk.name);
+    out.push(evidence(Aspect::Device, "scheduler", Value::Word(scheduler.clone()), queue_file));
+    let iocost = if active == Some(Engine::IoCost) { "on" } else { "off" };
+    let qos = scene.cgroup_file(&CgroupPath::root(), "io.cost.qos");
+    out.push(evidence(Aspect::Device, "iocost", Value::Word(iocost.into()), qos));
+    out.extend(of_disk(disk));
+    Some(Finding {
+        confidence: 0.9,
+        summary: format!("{file} {most} of {} does nothing on {}: no engine there heeds it", heaviest.name, disk.name),
+        evidence: out,
+        advice: advice(scene, disk, kind, &scheduler),
+        stall_ratio: siblings.iter().map(|(workload, _)| workload.stall_ratio()).fold(0.5, f64::max),
+        ..finding(RULE.id, subject(heaviest, Some(disk.name)))
+    })
+}
+
+/// The first set of siblings that use the disk and differ in weight, the lightest first.
+fn unequal<'s>(scene: &'s Scene, disk: &Disk, engine: Engine) -> Option<Vec<(&'s Workload, u32)>> {
+    let mut families: BTreeMap<CgroupPath, Vec<(&Workload, u32)>> = BTreeMap::new();
+    for (workload, share) in scene.users(disk) {
+        let busy = share.io.read.ios_per_sec + share.io.write.ios_per_sec >= 5.0;
+        // Weights are compared among siblings, on every level up to the root.
+        for at in workload.path.ancestors().filter(|_| busy) {
+            let Some(weight) = scene.config(&at).and_then(|config| weight(config, disk.dev, engine)) else { continue };
+            if let Some(parent) = at.parent() {
+                families.entry(parent).or_default().push((workload, weight));
+            }
+        }
+    }
+    families.into_values().find_map(|mut family| {
+        family.sort_by_key(|(_, weight)| *weight);
+        let differ = family.first().map(|(_, weight)| weight) != family.last().map(|(_, weight)| weight);
+        differ.then_some(family)
+    })
+}
+
+fn of_weight(scene: &Scene, workload: &Workload, weight: u32, file: &str, disk: &Disk) -> Evidence {
+    let ios = workload.io_on(disk.dev).map_or(0.0, |io| io.read.ios_per_sec + io.write.ios_per_sec);
+    let text = format!("{weight}, and gets {ios:.0} I/O/s");
+    evidence(Aspect::Limit, &workload.name, Value::Word(text), scene.cgroup_file(&workload.path, file))
+}
+
+fn advice(scene: &Scene, disk: &Disk, kind: Engine, scheduler: &str) -> Vec<Advice> {
+    let bfq = super::advise::set_queue(
+        disk,
+        "scheduler",
+        "bfq",
+        Some(scheduler),
+        "or let bfq divide the disk (io.bfq.weight)",
+    )
+    .risk("bfq costs CPU on fast disks and gives the light one a p99 of a second under load");
+    let qos = super::advise::plain(&scene.cgroup_file(&CgroupPath::root(), "io.cost.qos"));
+    let set = |on: u8| qos.as_ref().map(|qos| format!("echo '{} enable={on}' > {qos}", disk.dev));
+    let iocost =
+        Advice { command: set(1), undo: set(0), ..Advice::text("turn on iocost for this disk, with a measured model") }
+            .risk("its default model follows `rotational`: a fast virtual disk that says it rotates is cut to a tenth");
+    if kind == Engine::Bfq { vec![bfq] } else { vec![iocost, bfq] }
+}

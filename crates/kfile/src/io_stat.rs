@@ -1,0 +1,178 @@
+//! `io.stat` of cgroup v2: one line a device, `MAJ:MIN key=value ...`.
+
+use quell_units::{Bytes, DevNum, Micros};
+use serde::{Deserialize, Serialize};
+
+use crate::scan::{self, Line};
+use crate::{Lost, Parsed};
+
+/// What one cgroup and its descendants did on one device, since the device's counters were made.
+///
+/// `ios` are bios before merging, so they can be more than the requests the disk counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// The device.
+    pub dev: DevNum,
+    /// Bytes read.
+    pub read_bytes: Bytes,
+    /// Bytes written.
+    pub write_bytes: Bytes,
+    /// Bytes discarded.
+    pub discard_bytes: Bytes,
+    /// Read bios.
+    pub read_ios: u64,
+    /// Write bios.
+    pub write_ios: u64,
+    /// Discard bios.
+    pub discard_ios: u64,
+    /// `cost.usage`: device time that iocost charged, in its model's microseconds. Only where iocost is enabled.
+    pub cost_usage_usec: Option<Micros>,
+    /// `cost.wait`: time held by iocost. Only with `blk_cgroup.blkcg_debug_stats=1`.
+    pub cost_wait_usec: Option<Micros>,
+    /// `cost.vrate`: iocost's present rate in hundredths of a percent of its model. Only in the root cgroup.
+    pub cost_vrate_centipct: Option<u64>,
+}
+
+impl Row {
+    /// A device that did no I/O: the kernel prints its number alone.
+    #[must_use]
+    pub const fn idle(dev: DevNum) -> Self {
+        Self {
+            dev,
+            read_bytes: Bytes(0),
+            write_bytes: Bytes(0),
+            discard_bytes: Bytes(0),
+            read_ios: 0,
+            write_ios: 0,
+            discard_ios: 0,
+            cost_usage_usec: None,
+            cost_wait_usec: None,
+            cost_vrate_centipct: None,
+        }
+    }
+}
+
+/// Parses `io.stat`. See [`parse_into`].
+#[must_use]
+pub fn parse(bytes: &[u8]) -> Parsed<Vec<Row>> {
+    let mut value = Vec::new();
+    let lost = parse_into(bytes, &mut value);
+    Parsed { value, lost }
+}
+
+/// Parses `io.stat` into `rows`, which is emptied first.
+///
+/// Unknown keys are skipped, because each kernel adds some (`cost.*`, `depth=max`). A bare `7:0` is a device that did
+/// no I/O, not an error, and some kernels put it in front of the next device's line: `7:0 253:0 rbytes=...`. A line
+/// with a value that is no number is lost as a whole, and the other devices are kept.
+pub fn parse_into(bytes: &[u8], rows: &mut Vec<Row>) -> Lost {
+    rows.clear();
+    let mut lost = Lost::default();
+    for (line_no, line) in scan::lines(bytes) {
+        let Line::Whole(line) = line else {
+            lost.line(line_no, scan::NEWLINE);
+            continue;
+        };
+        let whole_until = rows.len();
+        if let Err(what) = push_line(line, rows) {
+            rows.truncate(whole_until);
+            lost.line(line_no, what);
+        }
+    }
+    lost
+}
+
+fn push_line(line: &[u8], rows: &mut Vec<Row>) -> Result<(), &'static str> {
+    let mut current: Option<Row> = None;
+    for field in scan::fields(line) {
+        if let Some((key, value)) = scan::key_value(field) {
+            let row = current.as_mut().ok_or("MAJ:MIN before the first key")?;
+            set(row, key, value).ok_or("key=number")?;
+        } else {
+            let dev = scan::value(field).ok_or("MAJ:MIN or key=number")?;
+            rows.extend(current.replace(Row::idle(dev)));
+        }
+    }
+    rows.extend(current);
+    Ok(())
+}
+
+fn set(row: &mut Row, key: &[u8], value: &[u8]) -> Option<()> {
+    match key {
+        b"rbytes" => row.read_bytes = Bytes(scan::number(value)?),
+        b"wbytes" => row.write_bytes = Bytes(scan::number(value)?),
+        b"dbytes" => row.discard_bytes = Bytes(scan::number(value)?),
+        b"rios" => row.read_ios = scan::number(value)?,
+        b"wios" => row.write_ios = scan::number(value)?,
+        b"dios" => row.discard_ios = scan::number(value)?,
+        b"cost.usage" => row.cost_usage_usec = Some(Micros(scan::number(value)?)),
+        b"cost.wait" => row.cost_wait_usec = Some(Micros(scan::number(value)?)),
+        b"cost.vrate" => row.cost_vrate_centipct = Some(scan::centi(value)?),
+        _ => {}
+    }
+    Some(())
+}
+
+/// The rows as the kernel prints them.
+#[must_use]
+pub fn render(rows: &[Row]) -> String {
+    rows.iter().map(render_row).collect()
+}
+
+fn render_row(row: &Row) -> String {
+    if *row == Row::idle(row.dev) {
+        return format!("{} \n", row.dev);
+    }
+    let mut out = format!(
+        "{} rbytes={} wbytes={} rios={} wios={} dbytes={} dios={}",
+        row.dev, row.read_bytes.0, row.write_bytes.0, row.read_ios, row.write_ios, row.discard_bytes.0, row.discard_ios
+    );
+    if let Some(vrate) = row.cost_vrate_centipct {
+        out += &format!(" cost.vrate={}", scan::render_centi(vrate));
+    }
+    for (key, value) in [("usage", row.cost_usage_usec), ("wait", row.cost_wait_usec)] {
+        if let Some(Micros(us)) = value {
+            out += &format!(" cost.{key}={us}");
+        }
+    }
+    out + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEV: DevNum = DevNum { major: 253, minor: 0 };
+
+    #[test]
+    fn a_root_line_under_iocost_gives_rate_and_usage() {
+        let text = b"253:0 rbytes=107325440 wbytes=24576 rios=26204 wios=5 dbytes=0 dios=0 cost.vrate=129.47 cost.usage=12521948\n7:0 \n";
+        let parsed = parse(text);
+        assert!(parsed.lost.is_none());
+        assert_eq!(parsed.value[0].cost_vrate_centipct, Some(12_947));
+        assert_eq!(parsed.value[0].cost_usage_usec, Some(Micros(12_521_948)));
+        assert_eq!(parsed.value[1], Row::idle(DevNum { major: 7, minor: 0 }));
+    }
+
+    #[test]
+    fn a_bare_device_may_share_the_next_line() {
+        let parsed = parse(b"7:0 7:1 253:0 rbytes=4096 rios=1\n");
+        assert!(parsed.lost.is_none());
+        assert_eq!(parsed.value.len(), 3);
+        assert_eq!(parsed.value[2].read_bytes, Bytes(4096));
+    }
+
+    #[test]
+    fn unknown_keys_are_skipped_and_depth_max_is_no_error() {
+        let parsed = parse(b"253:0 use_delay=0 depth=max rbytes=1 some.new=thing\n");
+        assert!(parsed.lost.is_none());
+        assert_eq!(parsed.value, [Row { read_bytes: Bytes(1), ..Row::idle(DEV) }]);
+    }
+
+    #[test]
+    fn a_torn_or_bad_line_keeps_the_other_devices() {
+        let parsed = parse(b"(unknown) rbytes=1\n253:0 wbytes=5\n8:0 rbytes=x\n8:16 rbytes=12");
+        assert_eq!(parsed.value, [Row { write_bytes: Bytes(5), ..Row::idle(DEV) }]);
+        assert_eq!(parsed.lost.lines, 3);
+    }
+}

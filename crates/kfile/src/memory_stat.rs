@@ -1,0 +1,109 @@
+//! `memory.stat` of cgroup v2, and of v1 under its `total_` names: the counters that tell cache trouble from disk trouble.
+
+use quell_units::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::Parsed;
+use crate::scan;
+
+/// The part of `memory.stat` that quell uses: about 8 of its 50 lines.
+///
+/// `None` where the kernel has no such line (v1 and old kernels lack some).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryStat {
+    /// Anonymous memory.
+    pub anon_bytes: Option<Bytes>,
+    /// Page cache.
+    pub file_bytes: Option<Bytes>,
+    /// Page cache that was modified and is not under write-back yet.
+    pub file_dirty_bytes: Option<Bytes>,
+    /// Page cache that is being written back.
+    pub file_writeback_bytes: Option<Bytes>,
+    /// Pages of the page cache that were evicted and read again while still needed.
+    pub refault_file_pages: Option<u64>,
+    /// Anonymous pages that were swapped out and read again while still needed.
+    pub refault_anon_pages: Option<u64>,
+    /// Pages looked at by reclaim.
+    pub scan_pages: Option<u64>,
+    /// Page faults that needed I/O.
+    pub major_faults: Option<u64>,
+}
+
+/// Parses `memory.stat`.
+///
+/// Lines with other keys are passed over without being looked at: the file has fifty, read for every cgroup.
+#[must_use]
+pub fn parse(bytes: &[u8]) -> Parsed<MemoryStat> {
+    scan::keyed(bytes, b' ', set)
+}
+
+fn set(stat: &mut MemoryStat, key: &[u8], value: &[u8]) -> Option<()> {
+    let slot = match key {
+        b"anon" | b"total_rss" => return bytes_into(&mut stat.anon_bytes, value),
+        b"file" | b"total_cache" => return bytes_into(&mut stat.file_bytes, value),
+        b"file_dirty" | b"total_dirty" => return bytes_into(&mut stat.file_dirty_bytes, value),
+        b"file_writeback" | b"total_writeback" => return bytes_into(&mut stat.file_writeback_bytes, value),
+        // Without a suffix it is of kernels before 5.9, which did not count anonymous ones.
+        b"workingset_refault_file" | b"workingset_refault" => &mut stat.refault_file_pages,
+        b"workingset_refault_anon" => &mut stat.refault_anon_pages,
+        b"pgscan" => &mut stat.scan_pages,
+        b"pgmajfault" => &mut stat.major_faults,
+        _ => return Some(()),
+    };
+    *slot = Some(scan::number(value)?);
+    Some(())
+}
+
+fn bytes_into(slot: &mut Option<Bytes>, value: &[u8]) -> Option<()> {
+    *slot = Some(Bytes(scan::number(value)?));
+    Some(())
+}
+
+/// The file as the kernel prints it, with the known lines alone.
+#[must_use]
+pub fn render(stat: &MemoryStat) -> String {
+    let bytes = |value: Option<Bytes>| value.map(Bytes::get);
+    scan::render_keyed([
+        ("anon", bytes(stat.anon_bytes)),
+        ("file", bytes(stat.file_bytes)),
+        ("file_dirty", bytes(stat.file_dirty_bytes)),
+        ("file_writeback", bytes(stat.file_writeback_bytes)),
+        ("workingset_refault_anon", stat.refault_anon_pages),
+        ("workingset_refault_file", stat.refault_file_pages),
+        ("pgscan", stat.scan_pages),
+        ("pgmajfault", stat.major_faults),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_whole_key_counts() {
+        let parsed = parse(b"anon 1\nanon_thp 2\nfile 3\nfile_mapped 4\nfile_dirty 5\nslab 6\n");
+        assert!(parsed.lost.is_none());
+        let expected = MemoryStat {
+            anon_bytes: Some(Bytes(1)),
+            file_bytes: Some(Bytes(3)),
+            file_dirty_bytes: Some(Bytes(5)),
+            ..MemoryStat::default()
+        };
+        assert_eq!(parsed.value, expected);
+        assert_eq!(parse(render(&expected).as_bytes()).value, expected);
+    }
+
+    #[test]
+    fn version_1_counts_the_whole_subtree_under_total() {
+        let parsed = parse(b"cache 1\ndirty 2\ntotal_cache 30\ntotal_dirty 40\n");
+        assert_eq!(parsed.value.file_bytes, Some(Bytes(30)));
+        assert_eq!(parsed.value.file_dirty_bytes, Some(Bytes(40)));
+    }
+
+    #[test]
+    fn a_bad_number_is_counted_and_the_rest_kept() {
+        let parsed = parse(b"file x\nanon 7\nfile_dirty 12");
+        assert_eq!(parsed.value.anon_bytes, Some(Bytes(7)));
+        assert_eq!(parsed.lost.lines, 2);
+    }
+}
