@@ -17,7 +17,7 @@ pub(super) fn cap_at_half(scene: &Scene, workload: &Workload, disk: &Disk) -> Ad
     let limit = round(rate / 2.0);
     let what = if key.is_write() { "writes" } else { "reads" };
     let advice = Advice::text(format!(
-        "cap {}'s {what} on {} at {}/s, half of what it does now",
+        "cap {}'s {what} on {} at {}/s, about half of what it does now",
         workload.name,
         disk.name,
         quell_units::Bytes(limit)
@@ -30,16 +30,20 @@ pub(super) fn cap_at_half(scene: &Scene, workload: &Workload, disk: &Disk) -> Ad
     })
 }
 
-/// Half a rate as people would write it: two significant digits of MiB, and never below 1 MiB.
+/// The nearest rate that people would write, by ratio; never below 1 MiB.
 fn round(bytes_per_sec: f64) -> u64 {
     const MIB: u64 = 1 << 20;
-    let steps = [1, 2, 3, 5, 8, 10, 15, 20, 30, 50, 80, 100, 150, 200, 300, 500, 800, 1000, 1500, 2000, 3000, 5000];
-    let fits = steps.iter().rev().find(|&&mib| count(mib * MIB) <= bytes_per_sec * 1.05);
-    fits.unwrap_or(&1) * MIB
+    const STEPS_MIB: [u64; 22] =
+        [1, 2, 3, 5, 8, 10, 15, 20, 30, 50, 80, 100, 150, 200, 300, 500, 800, 1000, 1500, 2000, 3000, 5000];
+    let distance = |mib: u64| (count(mib * MIB) / bytes_per_sec.max(1.0)).ln().abs();
+    STEPS_MIB.into_iter().min_by(|a, b| distance(*a).total_cmp(&distance(*b))).unwrap_or(1) * MIB
 }
 
 /// The command that sets one key of a cgroup's limit on a disk, and the one that lifts it.
+///
+/// None where the cgroup has no such file: what the io controller does not reach cannot be limited by it.
 fn set_cap(scene: &Scene, path: &CgroupPath, disk: &Disk, key: CapKey, limit: u64) -> Option<(String, String)> {
+    scene.config(path)?.io_max.as_ref().ok()?;
     if let Some(unit) = unit_to_set(path) {
         let property = if key.is_write() { "IOWriteBandwidthMax" } else { "IOReadBandwidthMax" };
         let set = |value: &str| format!("systemctl set-property --runtime {unit} '{property}={value}'");
@@ -49,9 +53,9 @@ fn set_cap(scene: &Scene, path: &CgroupPath, disk: &Disk, key: CapKey, limit: u6
     let file = plain(&scene.cgroup_file(path, if v1 { key.v1_file() } else { "io.max" }))?;
     let set = |value: &str| {
         if v1 {
-            format!("echo '{} {value}' > '{file}'", disk.dev)
+            format!("echo '{} {value}' > {file}", disk.dev)
         } else {
-            format!("echo '{} {}={value}' > '{file}'", disk.dev, key.as_str())
+            format!("echo '{} {}={value}' > {file}", disk.dev, key.as_str())
         }
     };
     Some((set(&limit.to_string()), set(if v1 { "0" } else { "max" })))
@@ -93,7 +97,7 @@ mod tests {
     #[test]
     fn half_a_rate_is_a_number_that_people_would_write() {
         assert_eq!(round(59e6), 50 << 20);
-        assert_eq!(round(29.5e6), 20 << 20);
+        assert_eq!(round(29.5e6), 30 << 20);
         assert_eq!(round(10.0), 1 << 20);
     }
 }

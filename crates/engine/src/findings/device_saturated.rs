@@ -32,6 +32,7 @@ fn find(scene: &Scene) -> Vec<Finding> {
 fn saturated(scene: &Scene, disk: &Disk) -> Finding {
     let user = main_user(scene, disk);
     let await_text = disk.rates.and_then(|rates| rates.await_usec()).map_or("unknown".into(), usec);
+    let what = user.map_or(format!("{} is full", disk.name), |(user, _)| format!("{} fills {}", user.name, disk.name));
     let mut evidence = of_disk(disk);
     let mut advice = Vec::new();
     if let Some((workload, share)) = user {
@@ -47,11 +48,7 @@ fn saturated(scene: &Scene, disk: &Disk) -> Finding {
     Finding {
         severity: Severity::Critical,
         confidence: 0.9,
-        summary: format!(
-            "{} is full: {:.0} requests queue and each takes {await_text}",
-            disk.name,
-            disk.queue_length_avg()
-        ),
+        summary: format!("{what}: {:.0} requests queue and each takes {await_text}", disk.queue_length_avg()),
         evidence,
         advice,
         stall_ratio: user.map_or(1.0, |(workload, _)| workload.stall_ratio().max(0.5)),

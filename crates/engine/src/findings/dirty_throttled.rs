@@ -15,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
         kernel: "Up to half-way between the background threshold and the limit writers run free; above it \
             balance_dirty_pages() pauses them, 10 to 200 ms at a time, down to the speed of write-back. Each memory cgroup \
             has a domain of its own: a container of 1 GiB is paused near 150 MiB though the host is clean.",
-        evidence: "A task seen in balance_dirty_pages, with dirty pages and those under write-back above half-way between \
+        evidence: "A task seen in balance_dirty_pages (in a tenth of many looks), with dirty pages and those under write-back above half-way between \
             the two thresholds of the host or of its memory cgroup; or, without such a look, that backlog at both \
             moments, mostly this workload's, and a workload stalled for a fifth of the time.",
         change: "Usually nothing: the pauses match the writer to the disk. Where the limit is small on purpose, raise it \
@@ -36,7 +36,8 @@ fn find(scene: &Scene) -> Vec<Finding> {
 }
 
 fn throttled(scene: &Scene, workload: &Workload) -> Option<Finding> {
-    let wait = workload.waits.iter().find(|wait| wait.kind == WaitKind::DirtyPause);
+    // Of many looks a tenth: a pause now and then is how the kernel works, and no finding.
+    let wait = workload.waits.iter().find(|wait| wait.kind == WaitKind::DirtyPause && wait.seen * 10 >= wait.looks);
     let host = host_is_over(scene);
     let memcg = memcg_limit(scene, workload).filter(|(limit, backlog)| backlog.as_f64() >= 0.75 * limit);
     let seen = wait.is_some() && (host.is_some() || memcg.is_some());

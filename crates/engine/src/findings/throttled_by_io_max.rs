@@ -69,19 +69,18 @@ fn throttled(scene: &Scene, cap: &Cap) -> Option<Finding> {
     })
 }
 
-/// The workload that the limit holds: of those below it the one that does most of what it limits.
+/// The workload that the limit holds: of those below it that do a part of what it limits the one that waits most, and
+/// of those that wait alike the one that does most.
 fn held<'s>(scene: &'s Scene, cap: &Cap) -> Option<&'s Workload> {
     let rate = |workload: &Workload| {
-        let io = workload.io_on(cap.dev)?;
-        let span = if cap.key.is_write() { io.write } else { io.read };
-        Some(span.bytes_per_sec)
+        let io = workload.io_on(cap.dev);
+        io.map_or(0.0, |io| if cap.key.is_write() { io.write.bytes_per_sec } else { io.read.bytes_per_sec })
     };
-    scene
-        .workloads
-        .iter()
-        .filter(|workload| workload.path.is_within(&cap.cgroup))
-        .max_by(|a, b| rate(a).unwrap_or(0.0).total_cmp(&rate(b).unwrap_or(0.0)))
-        .or_else(|| scene.workload(&cap.cgroup))
+    let below = || scene.workloads.iter().filter(|workload| workload.path.is_within(&cap.cgroup));
+    let all: f64 = below().map(rate).sum();
+    below()
+        .filter(|workload| rate(workload) >= all / 50.0)
+        .max_by(|a, b| a.stall_ratio().total_cmp(&b.stall_ratio()).then(rate(a).total_cmp(&rate(b))))
 }
 
 fn of_limit(scene: &Scene, cap: &Cap) -> Vec<Evidence> {

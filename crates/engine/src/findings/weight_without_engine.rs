@@ -122,7 +122,7 @@ fn advice(scene: &Scene, disk: &Disk, kind: Engine, scheduler: &str) -> Vec<Advi
         "scheduler",
         "bfq",
         Some(scheduler),
-        "or let bfq divide the disk (io.bfq.weight)",
+        "let bfq divide the disk, by io.bfq.weight",
     )
     .risk("bfq costs CPU on fast disks and gives the light one a p99 of a second under load");
     let qos = super::advise::plain(&scene.cgroup_file(&CgroupPath::root(), "io.cost.qos"));

@@ -86,10 +86,11 @@ impl Cap {
     /// Whether the rate has reached the ceiling.
     ///
     /// 5 % of slack, because blk-throttle hands out its budget in slices and the cgroup's files are read a little
-    /// apart; and a bio and a half in the window, because a bio is counted whole when it is let through.
+    /// apart; and on top of it a bio and a half in the window, because a bio is counted whole when it is let through: with
+    /// 512 KiB bios under 2 MiB/s, 94 % was measured over 8.5 s.
     #[must_use]
     pub fn reached(&self) -> bool {
-        let slack = (1.5 * self.grain / (self.limit * self.seconds)).max(0.05);
+        let slack = 0.05 + 1.5 * self.grain / (self.limit * self.seconds);
         self.rate.is_some_and(|rate| slack < 1.0 && rate >= self.limit * (1.0 - slack))
     }
 }

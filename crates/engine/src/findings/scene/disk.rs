@@ -1,6 +1,6 @@
 //! Disks: what class they are, what their counters are worth, and who uses them.
 
-use quell_units::{DevName, DevNum, ratio};
+use quell_units::{Bytes, DevName, DevNum, ratio};
 
 use super::workload::Workload;
 use crate::rates::{CgroupIo, DiskRates, Rates};
@@ -166,7 +166,7 @@ impl Disk<'_> {
 /// Every whole device that a disk lies behind, with its users.
 pub(super) fn disks<'a>(window: &'a Window, rates: &'a Rates, workloads: &mut [Workload]) -> Vec<Disk<'a>> {
     let now = &window.t1;
-    let whole = now.devices.iter().filter(|device| device.partition_of.is_none() && !is_memory(device));
+    let whole = now.devices.iter().filter(|device| device.partition_of.is_none() && !is_no_disk(device));
     let mut disks: Vec<_> = whole.map(|device| disk(window, rates, device)).collect();
     share_process_io(&disks, workloads);
     for disk in &mut disks {
@@ -195,11 +195,13 @@ fn disk<'a>(window: &'a Window, rates: &'a Rates, device: &'a Device) -> Disk<'a
     }
 }
 
-/// Devices that are memory: nothing to wait for, and no disk to protect.
-fn is_memory(device: &Device) -> bool {
-    ["zram", "ram"].iter().any(|prefix| {
+/// Devices that no disk lies behind: memory, and loop devices and drives without a file or medium.
+fn is_no_disk(device: &Device) -> bool {
+    let numbered = |prefix: &str| {
         device.name.as_str().strip_prefix(prefix).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
-    })
+    };
+    let empty = device.queue.as_deref().is_some_and(|queue| queue.size == Ok(Bytes(0)));
+    numbered("zram") || numbered("ram") || empty
 }
 
 /// Kernels that raise `io_ticks` by a whole jiffy at each start over-read sparse I/O many times over.

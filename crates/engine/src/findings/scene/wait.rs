@@ -34,10 +34,14 @@ impl Wait {
 
     /// The share of the time it waited there, 0 to 1.
     ///
-    /// Two looks, all that a capture has, tell "at both" from "not at both" and nothing finer.
+    /// Two looks, all that a capture has, tell "at both" from "not at both" and nothing finer: at both counts as half.
     #[must_use]
     pub fn ratio(&self) -> f64 {
-        if self.looks < 5 && self.seen < self.looks { 0.0 } else { f64::from(self.seen) / f64::from(self.looks.max(1)) }
+        match (self.looks, self.seen) {
+            (0..5, seen) if seen < self.looks => 0.0,
+            (0..5, _) => 0.5,
+            (looks, seen) => f64::from(seen) / f64::from(looks),
+        }
     }
 }
 
