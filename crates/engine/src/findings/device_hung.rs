@@ -107,3 +107,41 @@ fn waiting(scene: &Scene) -> Vec<Evidence> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::findings::written::{Did, Written, device_mapper, number};
+
+    const VIRTIO: &str = "/sys/devices/pci0000:00/0000:00:02.0/virtio0/block/vda";
+
+    fn suspended(is: bool) -> Written {
+        let mut host = Written::new();
+        host.disk(0, "vda", VIRTIO, Did::default()).disk(1, "dm-0", "/sys/devices/virtual/block/dm-0", Did::default());
+        host.change("dm-0", |device| {
+            device.slaves = vec![number(0)];
+            device.queue.as_mut().unwrap().device_mapper = Some(device_mapper("vg0-data", is));
+        });
+        host
+    }
+
+    #[test]
+    fn a_suspended_device_moves_no_counter_and_is_named_all_the_same() {
+        let findings = suspended(true).findings();
+        assert_eq!(findings[0].id, "device-hung");
+        assert_eq!(findings[0].advice[0].command.as_deref(), Some("dmsetup resume vg0-data"));
+        assert_eq!(suspended(false).ids(), ["healthy"]);
+    }
+
+    #[test]
+    fn a_disk_that_completes_anything_does_not_hang() {
+        let mut host = Written::new();
+        host.disk(
+            0,
+            "vda",
+            VIRTIO,
+            Did { reads: 1, read_bytes: 4096, read_usec: 900_000, util_pct: 100, ..Did::default() },
+        );
+        host.change("vda", |device| device.counters.in_flight = 1);
+        assert!(!host.ids().contains(&"device-hung"));
+    }
+}

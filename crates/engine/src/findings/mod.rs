@@ -10,6 +10,8 @@ mod rank;
 mod scene;
 mod table;
 pub mod workload;
+#[cfg(test)]
+mod written;
 
 // The rules.
 mod cgroup_v1;

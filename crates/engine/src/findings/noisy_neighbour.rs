@@ -130,3 +130,58 @@ impl Contention<'_> {
         evidence(Aspect::Culprit, "io.max", Value::Word(text.into()), source)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use quell_kfile::io_cost_qos::{Ctrl, Row};
+    use quell_kfile::io_weight::Weights;
+    use quell_units::Micros;
+
+    use crate::findings::written::{Did, Written, number};
+
+    const SATA: &str = "/sys/devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda";
+
+    fn contended() -> Written {
+        let mut host = Written::new();
+        let did = Did { reads: 1900, read_bytes: 1900 * 4096, read_usec: 16_000, util_pct: 100, ..Did::default() };
+        host.disk(0, "sda", SATA, did);
+        host.cgroup("heavy", 0.0, &[(0, 1700, 0, 1700 * 4096)]).cgroup("light", 0.6, &[(0, 200, 0, 200 * 4096)]);
+        host
+    }
+
+    #[test]
+    fn a_neighbour_that_was_given_the_larger_weight_is_not_blamed_for_it() {
+        assert_eq!(contended().ids(), ["noisy-neighbour"]);
+        let mut weighed = contended();
+        weighed.change("sda", |device| {
+            device.queue.as_mut().unwrap().scheduler.as_mut().unwrap().active = "bfq".into();
+        });
+        for (path, weight) in [("heavy", 900), ("light", 100)] {
+            weighed.configure(path, |config| config.bfq_weight = Ok(Weights { default: weight, devices: Vec::new() }));
+        }
+        assert_eq!(weighed.ids(), ["device-saturated"]);
+    }
+
+    #[test]
+    fn weights_of_an_engine_that_is_not_on_excuse_nobody() {
+        let mut host = contended();
+        for (path, weight) in [("heavy", 900), ("light", 100)] {
+            host.configure(path, |config| config.io_weight = Ok(Weights { default: weight, devices: Vec::new() }));
+        }
+        assert_eq!(host.ids(), ["noisy-neighbour", "weight-without-engine"]);
+        host.configure("", |config| {
+            config.cost_qos = Ok(vec![Row {
+                dev: number(0),
+                enabled: true,
+                ctrl: Ctrl::User,
+                read_centipct: 0,
+                read_latency_usec: Micros(0),
+                write_centipct: 0,
+                write_latency_usec: Micros(0),
+                min_centipct: 10_000,
+                max_centipct: 10_000,
+            }]);
+        });
+        assert_eq!(host.ids(), ["device-saturated"]);
+    }
+}

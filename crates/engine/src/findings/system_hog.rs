@@ -28,3 +28,46 @@ fn find(scene: &Scene) -> Vec<Finding> {
         .map(|case| case.finding(scene, RULE.id))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::findings::written::{Did, Written};
+
+    const CONTAINER: &str =
+        "system.slice/docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope";
+
+    fn host(culprit: &str, victim: &str) -> Written {
+        let mut host = Written::new();
+        let did = Did {
+            reads: 30,
+            read_bytes: 30 * 4096,
+            read_usec: 35_000,
+            writes: 900,
+            write_bytes: 900 * 65_536,
+            write_usec: 35_000,
+            util_pct: 99,
+        };
+        host.disk(0, "sda", "/sys/devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda", did);
+        if culprit.starts_with("system.slice/") {
+            host.cgroup("system.slice", 0.0, &[(0, 0, 900, 900 * 65_536)]);
+        }
+        host.cgroup(culprit, 0.0, &[(0, 0, 900, 900 * 65_536)]).cgroup(victim, 0.8, &[(0, 30, 0, 30 * 4096)]);
+        host
+    }
+
+    #[test]
+    fn a_service_that_fills_the_disk_of_a_container_is_the_hosts_own_doing() {
+        let findings = host("system.slice/backup.service", CONTAINER).findings();
+        assert_eq!(findings[0].id, "system-hog");
+        assert_eq!(findings[0].subject.name, "docker/0123456789ab");
+        assert_eq!(findings[0].culprit.as_ref().unwrap().name, "unit/backup.service");
+        let command = findings[0].advice[0].command.as_deref().unwrap();
+        assert!(command.starts_with("systemctl set-property --runtime backup.service"), "{command}");
+    }
+
+    #[test]
+    fn between_two_services_or_two_containers_it_is_a_noisy_neighbour() {
+        assert_eq!(host("system.slice/backup.service", "system.slice/db.service").ids(), ["noisy-neighbour"]);
+        assert_eq!(host("tenants/hog", "tenants/victim").ids(), ["noisy-neighbour"]);
+    }
+}

@@ -43,3 +43,29 @@ fn untrustworthy(disk: &Disk) -> Option<Finding> {
         ..finding(RULE.id, disk_subject(disk))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::findings::Severity;
+    use crate::findings::written::{Did, Written};
+
+    const NVME: &str = "/sys/devices/pci0000:00/0000:00:04.0/nvme/nvme0/nvme0n1";
+
+    #[test]
+    fn a_jiffy_for_each_start_is_named_and_not_taken_for_a_serial_issuer() {
+        let mut host = Written::new();
+        // 250 reads a second of 100 us each are 2.5 % of the time; a jiffy of 4 ms for each is all of it.
+        let did = Did { reads: 250, read_bytes: 250 * 4096, read_usec: 100, util_pct: 98, ..Did::default() };
+        let findings = host.disk(0, "nvme0n1", NVME, did).findings();
+        assert_eq!(findings[0].id, "util-untrustworthy");
+        assert_eq!(findings[0].severity, Severity::Warning);
+        assert!(!host.ids().contains(&"serial-issuer"));
+    }
+
+    #[test]
+    fn busy_time_that_the_requests_account_for_is_believed() {
+        let mut host = Written::new();
+        let did = Did { reads: 2500, read_bytes: 2500 * 4096, read_usec: 100, util_pct: 30, ..Did::default() };
+        assert_eq!(host.disk(0, "nvme0n1", NVME, did).ids(), ["healthy"]);
+    }
+}

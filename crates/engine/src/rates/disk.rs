@@ -210,6 +210,7 @@ fn ticks(was: Millis, now: Millis) -> Millis {
 #[expect(clippy::float_cmp, reason = "the inputs are chosen so that the results are exact")]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use quell_kfile::diskstats;
 
     fn counters(text: &str) -> Counters {
@@ -257,5 +258,31 @@ mod tests {
         let was = "1 0 8 1 0 0 0 0 2 10 10";
         let rates = rates(was, was, 1).unwrap();
         assert_eq!((rates.read.await_usec, rates.await_usec()), (None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn any_two_readings_give_a_gap_or_sane_numbers(
+            was in proptest::array::uniform17(0_u64..1 << 33),
+            grown in proptest::array::uniform17(prop_oneof![0_u64..1 << 20, 0_u64..1 << 33]),
+            back in proptest::option::of(0_usize..17),
+            seconds in 1_u64..1000,
+        ) {
+            let mut now: [u64; 17] = std::array::from_fn(|at| was[at] + grown[at]);
+            if let Some(at) = back {
+                now[at] = was[at] / 2;
+            }
+            let text = |numbers: [u64; 17]| numbers.map(|n| n.to_string()).join(" ");
+            if let Ok(rates) = rates(&text(was), &text(now), seconds) {
+                let flows = [Some(rates.read), Some(rates.write), rates.discard];
+                let numbers = flows.into_iter().flatten().flat_map(|flow| {
+                    let means = [flow.await_usec, flow.size_bytes_avg].map(|mean| mean.unwrap_or(0.0));
+                    [flow.ios_per_sec, flow.merges_per_sec, flow.bytes_per_sec, flow.merged_pct, means[0], means[1]]
+                });
+                for number in numbers.chain([rates.queue_length_avg, rates.util_pct, rates.ticks_ratio]) {
+                    prop_assert!(number.is_finite() && number >= 0.0, "{number} in {rates:?}");
+                }
+            }
+        }
     }
 }
