@@ -77,7 +77,10 @@ fn add(rows: &mut Vec<CountRow>, line: &[u8]) -> Result<(), &'static str> {
     if let Some(slot) = row.slot(operation) {
         *slot = Some(n);
     }
-    rows.push(row);
+    // An unknown operation alone makes no row.
+    if row != CountRow::new(dev) {
+        rows.push(row);
+    }
     Ok(())
 }
 
@@ -132,6 +135,13 @@ mod tests {
         assert_eq!((parsed.value[0].dev, parsed.value[0].write), (VDA, Some(130_285_568)));
         assert_eq!((parsed.value[1].read, parsed.value[1].write), (Some(5), None));
         assert_eq!(render_counts(&parsed.value).as_bytes(), text);
+    }
+
+    #[test]
+    fn an_unknown_operation_is_skipped_and_makes_no_row() {
+        let parsed = parse_counts(b"7:0 Zap 1\n253:0 Read 2\n253:0 Zap 3\n");
+        assert!(parsed.lost.is_none());
+        assert_eq!(parsed.value, [CountRow { read: Some(2), ..CountRow::new(VDA) }]);
     }
 
     #[test]

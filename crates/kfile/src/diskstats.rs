@@ -10,7 +10,7 @@ use crate::scan::{self, Line};
 use crate::{Lost, ParseError, Parsed};
 
 /// One device's line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// The device's number.
     pub dev: DevNum,
@@ -149,6 +149,12 @@ pub fn render(rows: &[Row]) -> String {
             format!("{major:4} {minor:7} {} {}\n", row.name.as_str(), render_counters(&row.counters))
         })
         .collect()
+}
+
+/// One device's counters as `/sys/block/*/stat` prints them.
+#[must_use]
+pub fn render_stat(counters: &Counters) -> String {
+    render_counters(counters) + "\n"
 }
 
 fn render_counters(c: &Counters) -> String {

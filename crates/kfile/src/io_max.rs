@@ -81,7 +81,12 @@ mod tests {
 
     #[test]
     fn a_line_that_lacks_a_key_is_lost_and_not_unlimited() {
-        let parsed = parse(b"8:0 rbps=max wbps=1 riops=max\n(unknown) rbps=1 wbps=1 riops=1 wiops=1\n");
-        assert_eq!((parsed.value.len(), parsed.lost.lines), (0, 2));
+        let keys = ["rbps=1", "wbps=1", "riops=1", "wiops=1"];
+        for missing in keys {
+            let others = keys.into_iter().filter(|key| *key != missing).collect::<Vec<_>>().join(" ");
+            let parsed = parse(format!("8:0 {others}\n").as_bytes());
+            assert_eq!((parsed.value.len(), parsed.lost.lines), (0, 1), "{missing}");
+        }
+        assert_eq!(parse(b"(unknown) rbps=1 wbps=1 riops=1 wiops=1\n").lost.lines, 1);
     }
 }

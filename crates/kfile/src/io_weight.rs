@@ -87,7 +87,9 @@ mod tests {
     fn keys_are_refused_with_the_real_syntax() {
         let error = parse(b"default 100\n8:0 rioweight=200 wioweight=100\n").unwrap_err();
         assert_eq!(error.to_string(), "line 2: expected `default N` or `MAJ:MIN N` (a weight has no keys)");
-        for wrong in [&b""[..], b"\n", b"253:0 100\n", b"default 100 200\n", b"default\n", b"x 1\n", b"default 10"] {
+        for wrong in
+            [&b""[..], b"\n", b"253:0 100\n", b"default 100 200\n", b"default\n", b"x 1\n", b"default 1\n8:0 5"]
+        {
             assert!(parse(wrong).is_err(), "{wrong:?}");
         }
     }

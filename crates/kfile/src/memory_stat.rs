@@ -31,10 +31,14 @@ pub struct MemoryStat {
 
 /// Parses `memory.stat`.
 ///
-/// Lines with other keys are passed over without being looked at: the file has fifty, read for every cgroup.
+/// Lines with other keys are skipped.
 #[must_use]
 pub fn parse(bytes: &[u8]) -> Parsed<MemoryStat> {
-    scan::keyed(bytes, b' ', set)
+    scan::fold(bytes, |stat, line| match line.first_chunk() {
+        Some(b"an" | b"fi" | b"pg" | b"to" | b"wo") => scan::fact(stat, line, b' ', set),
+        // The file is read for every cgroup, so two bytes rule out most of its fifty lines before their key is looked at.
+        _ => Ok(()),
+    })
 }
 
 fn set(stat: &mut MemoryStat, key: &[u8], value: &[u8]) -> Option<()> {
@@ -91,6 +95,25 @@ mod tests {
         };
         assert_eq!(parsed.value, expected);
         assert_eq!(parse(render(&expected).as_bytes()).value, expected);
+    }
+
+    #[test]
+    fn every_field_has_its_key() {
+        let bytes = |n| Some(Bytes(n));
+        let stat = MemoryStat {
+            anon_bytes: bytes(1),
+            file_bytes: bytes(2),
+            file_dirty_bytes: bytes(3),
+            file_writeback_bytes: bytes(4),
+            refault_file_pages: Some(5),
+            refault_anon_pages: Some(6),
+            scan_pages: Some(7),
+            major_faults: Some(8),
+        };
+        assert_eq!(parse(render(&stat).as_bytes()).value, stat);
+        let v1 = parse(b"total_rss 1\ntotal_cache 2\ntotal_dirty 3\ntotal_writeback 4\nworkingset_refault 5\n");
+        let known_to_v1 = MemoryStat { refault_anon_pages: None, scan_pages: None, major_faults: None, ..stat };
+        assert_eq!(v1.value, known_to_v1);
     }
 
     #[test]

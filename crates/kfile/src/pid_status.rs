@@ -111,7 +111,10 @@ mod tests {
     fn a_name_keeps_its_spaces_and_its_newline() {
         let name = |text: &[u8]| parse(text).value.name.unwrap();
         assert_eq!(*name(b"Name:\t a:b \n"), *b" a:b ");
-        assert_eq!(*name(b"Name:\ta\\nb\\\\n\\x\n"), *b"a\nb\\n\\x");
+        let odd = name(b"Name:\ta\\nb\\\\n\\x\n");
+        assert_eq!(*odd, *b"a\nb\\n\\x");
+        let printed = render(&PidStatus { name: Some(odd.clone()), ..PidStatus::default() });
+        assert_eq!(name(&printed), odd);
     }
 
     #[test]

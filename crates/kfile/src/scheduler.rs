@@ -28,6 +28,9 @@ pub fn parse(bytes: &[u8]) -> Result<Scheduler, ParseError> {
     for word in line.split_ascii_whitespace() {
         let bracketed = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
         let name = bracketed.unwrap_or(word);
+        if name.is_empty() || name.contains(['[', ']']) {
+            return Err(fail("names with no brackets in them"));
+        }
         available.push(name.into());
         if bracketed.is_some() && active.replace(Box::from(name)).is_some() {
             return Err(fail("no second word in brackets"));
@@ -45,8 +48,10 @@ pub fn render(scheduler: &Scheduler) -> String {
     if let [only] = &scheduler.available[..] {
         return format!("{only}\n");
     }
-    let word = |name: &str| if *name == *scheduler.active { format!("[{name}] ") } else { format!("{name} ") };
-    scheduler.available.iter().map(|name| word(name)).collect::<String>() + "\n"
+    let at = scheduler.available.iter().position(|name| *name == scheduler.active);
+    let words = scheduler.available.iter().enumerate();
+    words.map(|(i, name)| if Some(i) == at { format!("[{name}] ") } else { format!("{name} ") }).collect::<String>()
+        + "\n"
 }
 
 #[cfg(test)]
@@ -68,7 +73,7 @@ mod tests {
 
     #[test]
     fn no_active_word_or_two_are_errors() {
-        for wrong in [&b"none kyber\n"[..], b"[none] [kyber]\n", b"\n", b"[none] kyb", b""] {
+        for wrong in [&b"none kyber\n"[..], b"[none] [kyber]\n", b"\n", b"[none] kyb", b"", b"[]\n", b"[[a]]\n"] {
             assert!(parse(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -38,8 +38,8 @@ const HEADING: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
 #[must_use]
 pub fn parse(bytes: &[u8]) -> Parsed<Vec<Row>> {
     scan::fold(bytes, |rows: &mut Vec<Row>, line| {
-        // An area's path is absolute, so no area looks like the heading.
-        if !line.starts_with(b"Filename") {
+        let is_heading = scan::fields(line).nth(1) == Some(b"Type");
+        if !is_heading {
             rows.push(row(line).ok_or("PATH partition|file SIZE USED PRIORITY")?);
         }
         Ok(())
@@ -89,6 +89,13 @@ mod tests {
         assert_eq!((&*parsed.value[0].path, parsed.value[0].kind), (&b"/dev/vda2"[..], Kind::Partition));
         assert_eq!((parsed.value[0].used_bytes, parsed.value[0].priority), (Bytes(112_760 * 1024), -2));
         assert_eq!(parse(&render(&parsed.value)).value, parsed.value);
+    }
+
+    #[test]
+    fn only_the_heading_is_the_heading() {
+        let parsed = parse(b"Filename file 4 0 5\n");
+        assert_eq!(*parsed.value[0].path, *b"Filename");
+        assert_eq!(parse(&render(&parsed.value)), parsed);
     }
 
     #[test]

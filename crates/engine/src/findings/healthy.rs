@@ -38,8 +38,16 @@ fn find(scene: &Scene) -> Vec<Finding> {
     vec![Finding {
         severity: Severity::Info,
         confidence: 0.9,
-        summary: format!("nobody waits longer than the disks need: {disks} disks, {workloads} workloads"),
+        summary: format!(
+            "nobody waits longer than the disks need: {}, {}",
+            plural(disks, "disk"),
+            plural(workloads, "workload")
+        ),
         evidence: out,
         ..finding(RULE.id, host_subject())
     }]
+}
+
+fn plural(n: usize, word: &str) -> String {
+    if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") }
 }

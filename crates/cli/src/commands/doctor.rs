@@ -1,0 +1,120 @@
+//! `quell doctor`: watch, judge, say it.
+
+use std::io::Write;
+use std::time::Duration;
+
+use quell_engine::findings::{Finding, Scene, Severity, find};
+use quell_engine::rates::Rates;
+use quell_engine::snapshot::{Snapshot, Window};
+use quell_host::Depth;
+
+use super::{print, print_json};
+use crate::args::{DoctorArgs, FailOn};
+use crate::doc::Cost;
+use crate::doc::doctor::Document;
+use crate::error::{Exit, Failure};
+use crate::render::doctor as render;
+use crate::screen::Screen;
+use crate::source::{self, Source};
+use crate::target::Target;
+use crate::watching;
+
+/// How long the doctor watches where nothing was said: long enough for two of jbd2's commits and the flusher's rounds.
+const WATCH: Duration = Duration::from_secs(10);
+
+/// What was asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asked<'a> {
+    /// The target, as typed.
+    pub target: Option<&'a str>,
+    /// How long to watch.
+    pub watch: Option<Duration>,
+    /// From which severity on the exit code is 1.
+    pub fail_on: Option<Severity>,
+    /// Whether each number is shown with its file.
+    pub verbose: bool,
+    /// Whether the answer is JSON.
+    pub json: bool,
+}
+
+pub(super) fn run(args: &DoctorArgs, screen: &Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let asked = Asked {
+        target: args.target.as_deref(),
+        watch: args.watch,
+        fail_on: args.fail_on.map(severity),
+        verbose: args.verbose,
+        json: args.json,
+    };
+    examine(&Source::of(&args.root.roots)?, &asked, screen, out)
+}
+
+const fn severity(level: FailOn) -> Severity {
+    match level {
+        FailOn::Info => Severity::Info,
+        FailOn::Warning => Severity::Warning,
+        FailOn::Critical => Severity::Critical,
+    }
+}
+
+/// The doctor on a source: what `quell doctor` and `quell demo` do alike.
+pub(super) fn examine(source: &Source, asked: &Asked, screen: &Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let wanted = |snapshot: &Snapshot| asked.target.map(|text| Target::find(text, snapshot)).transpose();
+    let (window, target) = match source {
+        Source::Live => {
+            let mut machine = source::live()?;
+            let target = match asked.target {
+                // Before the watch: nobody should wait ten seconds to hear that a name was misspelt.
+                Some(_) => wanted(&machine.snapshot(Depth::Full))?,
+                None => None,
+            };
+            (watching::watch(&mut machine, asked.watch.unwrap_or(WATCH))?, target)
+        }
+        Source::Moments(t0, t1) => {
+            let window = source::between(t0, t1)?;
+            let target = wanted(&window.t1)?;
+            (window, target)
+        }
+        Source::Moment(dir) => {
+            // The same moment twice: whatever needs a rate finds that no time passed.
+            let t1 = source::moment(dir)?;
+            let target = wanted(&t1)?;
+            (Window { t0: t1.clone(), looks: Vec::new(), t1 }, target)
+        }
+    };
+    verdict(&window, target.as_ref(), *source == Source::Live, asked, screen, out)
+}
+
+fn verdict(
+    window: &Window,
+    target: Option<&Target>,
+    live: bool,
+    asked: &Asked,
+    screen: &Screen,
+    out: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    let rates = Rates::of(window);
+    let scene = Scene::of(window, &rates);
+    let all = find(&scene);
+    let concerns = |finding: &Finding| target.is_none_or(|target| target.concerns(finding, &window.t1));
+    let findings: Vec<(usize, &Finding)> = (1..).zip(&all).filter(|(_, finding)| concerns(finding)).collect();
+    let cost = live.then(|| Cost::of(window, watching::cpu_time()));
+    let document = Document::of(&scene, &findings, target.map(|target| target.name(&window.t1)), cost);
+    if asked.json {
+        print_json(&document, out)?;
+    } else {
+        let view = render::View { verbose: asked.verbose };
+        print(&render::page(&scene, &findings, &document, view, screen), out)?;
+    }
+    Ok(exit(&scene, &findings, asked.fail_on))
+}
+
+fn exit(scene: &Scene, findings: &[(usize, &Finding)], fail_on: Option<Severity>) -> Exit {
+    let says_something = |finding: &Finding| !matches!(finding.id, "healthy" | "not-enough-data");
+    let judged = scene.disks.iter().any(|disk| disk.rates.is_some())
+        || findings.iter().any(|(_, finding)| says_something(finding));
+    if !judged {
+        return Exit::NotJudged;
+    }
+    let at_least = |level: Severity| findings.iter().any(|(_, finding)| finding.severity >= level);
+    if fail_on.is_some_and(at_least) { Exit::Found } else { Exit::Done }
+}

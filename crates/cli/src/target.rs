@@ -1,0 +1,194 @@
+//! What somebody means by `mysql`, `docker/1f2e3d`, `vda` or `pid/4711` on this host.
+//!
+//! Resolved from a snapshot and before any watching, so a name that is wrong is told at once. A bare name is taken only
+//! where it means one thing: guessing here would blame or calm the wrong container.
+
+use quell_engine::findings::workload::{WorkloadKind, identify};
+use quell_engine::findings::{Finding, Subject};
+use quell_engine::snapshot::{Cgroup, Device, Snapshot};
+use quell_units::{CgroupPath, DevNum, escape};
+
+use crate::error::Failure;
+use crate::near::{did_you_mean, nearest};
+
+/// What a target is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A cgroup with all below it.
+    Cgroup(CgroupPath),
+    /// A whole disk.
+    Disk(DevNum),
+}
+
+/// At most this many candidates are told.
+const CANDIDATES_MAX: usize = 8;
+
+/// The prefixes that say what a target is, beside the runtimes' own.
+const PREFIXES: [&str; 3] = ["unit/", "cgroup/", "pod/"];
+
+impl Target {
+    /// What `text` means on this host.
+    ///
+    /// # Errors
+    /// Nothing or several things have that name; the message has the nearest or the candidates.
+    pub fn find(text: &str, snapshot: &Snapshot) -> Result<Self, Failure> {
+        let found = candidates(text, snapshot);
+        match found.as_slice() {
+            [one] => Ok(one.clone()),
+            [] => Err(not_found(text, snapshot)),
+            several => Err(ambiguous(text, several, snapshot)),
+        }
+    }
+
+    /// Its name in the spelling that always finds it.
+    #[must_use]
+    pub fn name(&self, snapshot: &Snapshot) -> String {
+        match self {
+            Self::Disk(dev) => {
+                snapshot.device(*dev).map_or_else(|| dev.to_string(), |disk| format!("/dev/{}", disk.name))
+            }
+            Self::Cgroup(path) => match identify(path) {
+                (WorkloadKind::Container, name) => name,
+                (WorkloadKind::Unit, name) if name.ends_with(&*escape(path.name())) => name,
+                _ => format!("cgroup/{path}"),
+            },
+        }
+    }
+
+    /// Whether a finding is about it, or blames it.
+    #[must_use]
+    pub fn concerns(&self, finding: &Finding, snapshot: &Snapshot) -> bool {
+        std::iter::once(&finding.subject).chain(&finding.culprit).any(|subject| self.is(subject, snapshot))
+    }
+
+    fn is(&self, subject: &Subject, snapshot: &Snapshot) -> bool {
+        match self {
+            // A limit of a parent holds the target too; what the root cgroup does is nobody's in particular.
+            Self::Cgroup(path) => subject
+                .cgroup
+                .as_ref()
+                .is_some_and(|cgroup| cgroup.is_within(path) || (path.is_within(cgroup) && !cgroup.is_root())),
+            Self::Disk(dev) => {
+                let leaves = snapshot.leaves(*dev);
+                let of_name = |device: &&Device| Some(device.name) == subject.device;
+                let theirs = snapshot.devices.iter().find(of_name).map(|device| snapshot.leaves(device.dev));
+                theirs.unwrap_or_default().iter().any(|dev| leaves.contains(dev))
+            }
+        }
+    }
+}
+
+/// The disk that a node, a name, a number or a mount point means.
+///
+/// # Errors
+/// There is no such device; the message has the nearest.
+pub fn find_disk(text: &str, snapshot: &Snapshot) -> Result<DevNum, Failure> {
+    disk(text, snapshot).ok_or_else(|| {
+        let names: Vec<&str> = snapshot.devices.iter().map(|device| device.name.as_str()).collect();
+        let failure = Failure::usage(format!("no such device: {}", escape(text.as_bytes())));
+        hinted(failure, &nearest(text.trim_start_matches("/dev/"), names))
+    })
+}
+
+fn disk(text: &str, snapshot: &Snapshot) -> Option<DevNum> {
+    let name = text.strip_prefix("/dev/").unwrap_or(text);
+    let mapper = |device: &Device| {
+        let mapper = device.queue.as_ref().and_then(|queue| queue.device_mapper.as_ref());
+        mapper.is_some_and(|dm| dm.name.as_deref().is_ok_and(|dm| name.strip_prefix("mapper/") == Some(dm)))
+    };
+    let is_it = |device: &&Device| device.name.as_str() == name || mapper(device);
+    let by_name = || snapshot.devices.iter().find(is_it).map(|device| device.dev);
+    let by_number = || text.parse().ok().filter(|&dev| snapshot.device(dev).is_some());
+    let by_mount =
+        || snapshot.filesystems.iter().find(|fs| text.starts_with('/') && fs.mount_point == text).map(|fs| fs.dev);
+    by_name().or_else(by_number).or_else(by_mount).map(|dev| snapshot.whole_disk(dev))
+}
+
+/// All that a text can mean.
+fn candidates(text: &str, snapshot: &Snapshot) -> Vec<Target> {
+    let cgroups = |is: &dyn Fn(&Cgroup) -> bool| -> Vec<Target> {
+        snapshot.cgroups.iter().filter(|cgroup| is(cgroup)).map(|cgroup| Target::Cgroup(cgroup.path.clone())).collect()
+    };
+    if let Some(path) = text.strip_prefix("cgroup/") {
+        let path = CgroupPath::new(path.strip_prefix("/sys/fs/cgroup").unwrap_or(path).as_bytes());
+        return cgroups(&|cgroup| path.as_ref() == Ok(&cgroup.path));
+    }
+    if let Some(pid) = text.strip_prefix("pid/") {
+        let task = snapshot.tasks.iter().find(|task| pid.parse() == Ok(task.pid));
+        return task.and_then(|task| task.cgroup.clone().ok()).map(Target::Cgroup).into_iter().collect();
+    }
+    if let Some(unit) = text.strip_prefix("unit/") {
+        return cgroups(&|cgroup| is_unit(cgroup, unit));
+    }
+    if text.contains('/') && !text.starts_with('/') {
+        // A cgroup that is neither container nor unit is called by its path, so its path finds it.
+        return cgroups(&|cgroup| is_container(cgroup, text) || cgroup.path.to_string() == text);
+    }
+    let mut found: Vec<Target> = disk(text, snapshot).map(Target::Disk).into_iter().collect();
+    found.extend(cgroups(&|cgroup| is_bare(cgroup, text)));
+    found
+}
+
+fn is_unit(cgroup: &Cgroup, unit: &str) -> bool {
+    let name = cgroup.path.name();
+    let suffixed = |suffix: &str| name.strip_suffix(suffix.as_bytes()) == Some(unit.as_bytes());
+    identify(&cgroup.path).0 == WorkloadKind::Unit
+        && (name == unit.as_bytes() || [".service", ".scope", ".slice"].into_iter().any(suffixed))
+}
+
+/// Whether the cgroup is the container `RUNTIME/ID`, the id whole or its beginning.
+fn is_container(cgroup: &Cgroup, text: &str) -> bool {
+    let (WorkloadKind::Container, name) = identify(&cgroup.path) else { return false };
+    let Some((runtime, id)) = text.split_once('/') else { return false };
+    let same_runtime = name.split_once('/').is_some_and(|(of, _)| of == runtime);
+    same_runtime && !id.is_empty() && container_id(cgroup).is_some_and(|whole| whole.starts_with(id))
+}
+
+/// Whether a bare name can mean the cgroup: its own name, its unit's, or the beginning of its container's id.
+fn is_bare(cgroup: &Cgroup, text: &str) -> bool {
+    // Four digits at the least: shorter ones are begun by chance.
+    const ID_MIN: usize = 4;
+    let is_id = text.len() >= ID_MIN && container_id(cgroup).is_some_and(|id| id.starts_with(text));
+    let name_is = !cgroup.path.is_root() && cgroup.path.name() == text.as_bytes();
+    is_id || name_is || is_unit(cgroup, text)
+}
+
+/// A container's whole id, as its cgroup's name has it.
+fn container_id(cgroup: &Cgroup) -> Option<String> {
+    let (WorkloadKind::Container, _) = identify(&cgroup.path) else { return None };
+    let name = escape(cgroup.path.name());
+    let scope = name.strip_suffix(".scope");
+    let id = scope.and_then(|scope| scope.rsplit_once('-')).map_or(&*name, |(_, id)| id);
+    Some(id.to_owned())
+}
+
+fn ambiguous(text: &str, several: &[Target], snapshot: &Snapshot) -> Failure {
+    let mut names: Vec<String> = several.iter().take(CANDIDATES_MAX).map(|target| target.name(snapshot)).collect();
+    if several.len() > CANDIDATES_MAX {
+        names.push(format!("and {} more", several.len() - CANDIDATES_MAX));
+    }
+    Failure::usage(format!("{} can mean several things: say which", escape(text.as_bytes()))).hint(names.join("\n"))
+}
+
+fn not_found(text: &str, snapshot: &Snapshot) -> Failure {
+    if let Some(pid) = text.strip_prefix("pid/") {
+        return Failure::usage(format!("no such process, or its cgroup is not known: {}", escape(pid.as_bytes())));
+    }
+    let failure = Failure::usage(format!("no such target: {}", escape(text.as_bytes())));
+    if text.starts_with("pod/") {
+        return failure.hint("pods are not known by name yet: give cgroup/PATH or containerd/ID");
+    }
+    let disks =
+        snapshot.devices.iter().filter(|device| device.partition_of.is_none()).map(|device| device.name.to_string());
+    let cgroups = snapshot.cgroups.iter().map(|cgroup| Target::Cgroup(cgroup.path.clone()).name(snapshot));
+    let names: Vec<String> = disks.chain(cgroups).collect();
+    let bare = PREFIXES.iter().find_map(|prefix| text.strip_prefix(prefix)).unwrap_or(text);
+    hinted(failure, &nearest(bare, names.iter().map(String::as_str)))
+}
+
+fn hinted(failure: Failure, near: &[&str]) -> Failure {
+    match did_you_mean(near) {
+        Some(hint) => failure.hint(hint),
+        None => failure.hint("quell stat --all lists devices and workloads"),
+    }
+}

@@ -1,0 +1,45 @@
+//! What quell prints, word for word, without colour; the folders of `tests/cmd` are the widths of the page.
+//!
+//! The captures are unpacked into a directory of this run, and the commands run there, so that `--root NAME` reads the
+//! same on every machine. `TRYCMD=overwrite cargo test -p quell --test golden` writes what is printed now; read the
+//! difference before committing it.
+
+use std::path::Path;
+
+const CAPTURES: [&str; 8] = [
+    "02-healthy-busy",
+    "08-noisy-neighbour",
+    "12-journal-shared-stall",
+    "20-dm-linear-lvm",
+    "23-device-hung",
+    "26-io-controller-off",
+    "27-cgroup-v1",
+    "30-swarm-healthy",
+];
+
+#[test]
+fn commands_print_what_is_written_down() {
+    let packed = |name: &str| {
+        std::fs::read(format!("{}/../../fixtures/captures/{name}.tar.xz", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    };
+    let dir = quell::archive::scratch().unwrap();
+    for name in CAPTURES {
+        quell::archive::unpack(&packed(name), dir.path()).unwrap();
+    }
+    std::fs::create_dir(dir.path().join("empty")).unwrap();
+    // Two cgroups of one name, so that the name alone says too little.
+    quell::archive::unpack(&packed("08-noisy-neighbour"), &dir.path().join("twins")).unwrap();
+    std::fs::create_dir_all(dir.path().join("twins/08-noisy-neighbour/t1/sys/fs/cgroup/backup/victim")).unwrap();
+    // A disk that was plugged in anew between the two moments.
+    let replugged = quell::archive::unpack(&packed("08-noisy-neighbour"), &dir.path().join("replugged")).unwrap();
+    let diskstats = replugged.join("t1/proc/diskstats");
+    let text = std::fs::read_to_string(&diskstats).unwrap().replace(" vdb 1 ", " vdb 0 ");
+    std::fs::write(diskstats, text).unwrap();
+    std::env::set_current_dir(dir.path()).unwrap();
+    for width in ["80", "120", "200"] {
+        let cases = trycmd::TestCases::new();
+        cases.env("COLUMNS", width).env("NO_COLOR", "1");
+        cases.case(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cmd/{width}/*.trycmd")));
+        cases.run();
+    }
+}

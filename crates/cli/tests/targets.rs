@@ -1,0 +1,80 @@
+//! What names mean on a host: containers by the beginning of their id, units with and without their ending, the rest by
+//! path. The tree is written here, since no capture holds all the shapes.
+
+use std::fs;
+
+use quell::target::Target;
+use quell_engine::snapshot::Snapshot;
+use quell_host::{Depth, Machine};
+use quell_units::CgroupPath;
+
+const ID: &str = "1f2e3d4c5b6a79880716253443526170f1e2d3c4b5a697887960514233241506";
+
+fn host() -> Snapshot {
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |path: &str, text: &str| {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        fs::write(path, text).expect("a file");
+    };
+    write("proc/self/mountinfo", "24 1 0:21 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    write("proc/diskstats", " 253 0 vda 1 0 8 1 0 0 0 0 0 1 1\n");
+    for cgroup in [
+        "".into(),
+        format!("system.slice/docker-{ID}.scope"),
+        "system.slice/nginx.service/worker".into(),
+        "tenants/etl".into(),
+        "tenants/vda".into(),
+        "twins/etl".into(),
+    ] {
+        write(&format!("sys/fs/cgroup/{cgroup}/cgroup.controllers"), "io memory\n");
+    }
+    write("proc/42/stat", &format!("42 (nginx) S 1 {}\n", "0 ".repeat(48).trim_end()));
+    write("proc/42/cgroup", "0::/system.slice/nginx.service/worker\n");
+    Machine::under(dir.path()).expect("a tree").snapshot(Depth::Full)
+}
+
+fn cgroup(path: &str) -> Option<Target> {
+    CgroupPath::new(path.as_bytes()).ok().map(Target::Cgroup)
+}
+
+#[test]
+fn one_thing_is_found_by_each_of_its_names() {
+    let host = host();
+    let docker = format!("system.slice/docker-{ID}.scope");
+    for (names, path) in [
+        (&["docker/1f2e3d4c5b6a", "docker/1f", "1f2e", ID][..], docker.as_str()),
+        (&["unit/nginx.service", "unit/nginx", "nginx", "nginx.service"], "system.slice/nginx.service"),
+        (&["pid/42", "worker"], "system.slice/nginx.service/worker"),
+        (&["cgroup/tenants/etl", "cgroup//tenants/etl/", "tenants/etl"], "tenants/etl"),
+        (&["cgroup/"], ""),
+    ] {
+        for name in names {
+            assert_eq!(Target::find(name, &host).ok(), cgroup(path), "{name}");
+        }
+    }
+    let disk = Target::find("/dev/vda", &host).expect("a disk");
+    assert_eq!(disk.name(&host), "/dev/vda");
+}
+
+#[test]
+fn a_name_of_two_things_is_asked_back_and_one_of_none_is_told() {
+    let host = host();
+    let told = |name: &str| Target::find(name, &host).expect_err(name).to_string();
+    assert_eq!(told("etl"), "quell: etl can mean several things: say which\nhint: cgroup/tenants/etl\nhint: cgroup/twins/etl\n");
+    assert_eq!(told("vda"), "quell: vda can mean several things: say which\nhint: /dev/vda\nhint: cgroup/tenants/vda\n");
+    assert_eq!(told("ngimx"), "quell: no such target: ngimx\nhint: did you mean unit/nginx.service?\n");
+    assert_eq!(told("podman/1f2e"), "quell: no such target: podman/1f2e\nhint: did you mean docker/1f2e3d4c5b6a?\n");
+    assert_eq!(told("a\x1b[2J"), "quell: no such target: a\\x1b[2J\nhint: quell stat --all lists devices and workloads\n");
+    assert_eq!(told("pid/7"), "quell: no such process, or its cgroup is not known: 7\n");
+}
+
+#[test]
+fn the_name_that_is_shown_finds_the_same_thing_again() {
+    let host = host();
+    for cgroup in &host.cgroups {
+        let target = Target::Cgroup(cgroup.path.clone());
+        let name = target.name(&host);
+        assert_eq!(Target::find(&name, &host).ok(), Some(target), "{name}");
+    }
+}

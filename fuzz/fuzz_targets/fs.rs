@@ -1,0 +1,14 @@
+//! Any bytes through every parser of mounts, swap and journals.
+
+#![no_main]
+
+#[path = "../../crates/kfile/tests/formats/mod.rs"]
+mod formats;
+
+use formats::{FORMATS, Family};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    for format in FORMATS.iter().filter(|format| format.family == Family::Fs) {
+        (format.read)(bytes);
+    }
+});
