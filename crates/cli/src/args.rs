@@ -109,7 +109,7 @@ pub struct DoctorArgs {
     /// Exit 1 when there is a finding of at least this severity
     #[arg(long, value_name = "info|warning|critical", hide_possible_values = true)]
     pub fail_on: Option<FailOn>,
-    /// Show the file that each number came from, and what quell cost
+    /// Show the file that each number came from, and every gap
     #[arg(short, long)]
     pub verbose: bool,
     #[command(flatten)]

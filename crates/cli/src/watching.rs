@@ -6,8 +6,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use quell_engine::snapshot::Window;
-use quell_host::{Captured, Machine, SystemTicker, Ticker, Wake};
+use quell_engine::snapshot::{Look, Window};
+use quell_host::{Captured, Depth, Machine, SystemTicker, Ticker, Wake};
 use quell_units::{Micros, MonoMicros};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -49,10 +49,11 @@ pub(crate) fn watch(machine: &mut Machine, lasting: Duration) -> Result<Window, 
     let interrupt = take_over()?;
     let mut ticker = SystemTicker::new(|| interrupt.asked());
     let mut line = ProgressLine::on_stderr();
-    line.show(&progress::line(Duration::ZERO, lasting));
-    let span = micros(lasting);
-    let window = quell_host::watch(machine, &mut ticker, span, &mut |passed| {
-        line.show(&progress::line(Duration::from_micros(passed.get()), lasting));
+    // The looks know disks by number; only for a line that is seen are their names read.
+    let disks = if line.width.is_some() { machine.snapshot(Depth::Counters).devices } else { Vec::new() };
+    line.show(&progress::line(Duration::ZERO, lasting, &disks, &Look::default()));
+    let window = quell_host::watch(machine, &mut ticker, micros(lasting), &mut |passed, look| {
+        line.show(&progress::line(Duration::from_micros(passed.get()), lasting, &disks, look));
     });
     line.clear();
     Ok(window)

@@ -1,6 +1,8 @@
 //! What names mean on a host: containers by the beginning of their id, units with and without their ending, the rest by
 //! path. The tree is written here, since no capture holds all the shapes.
 
+#![expect(clippy::expect_used, reason = "without its tree the test has nothing to say")]
+
 use std::fs;
 
 use quell::target::Target;
@@ -61,11 +63,20 @@ fn one_thing_is_found_by_each_of_its_names() {
 fn a_name_of_two_things_is_asked_back_and_one_of_none_is_told() {
     let host = host();
     let told = |name: &str| Target::find(name, &host).expect_err(name).to_string();
-    assert_eq!(told("etl"), "quell: etl can mean several things: say which\nhint: cgroup/tenants/etl\nhint: cgroup/twins/etl\n");
-    assert_eq!(told("vda"), "quell: vda can mean several things: say which\nhint: /dev/vda\nhint: cgroup/tenants/vda\n");
+    assert_eq!(
+        told("etl"),
+        "quell: etl can mean several things: say which\nhint: cgroup/tenants/etl\nhint: cgroup/twins/etl\n"
+    );
+    assert_eq!(
+        told("vda"),
+        "quell: vda can mean several things: say which\nhint: /dev/vda\nhint: cgroup/tenants/vda\n"
+    );
     assert_eq!(told("ngimx"), "quell: no such target: ngimx\nhint: did you mean unit/nginx.service?\n");
     assert_eq!(told("podman/1f2e"), "quell: no such target: podman/1f2e\nhint: did you mean docker/1f2e3d4c5b6a?\n");
-    assert_eq!(told("a\x1b[2J"), "quell: no such target: a\\x1b[2J\nhint: quell stat --all lists devices and workloads\n");
+    assert_eq!(
+        told("a\x1b[2J"),
+        "quell: no such target: a\\x1b[2J\nhint: quell stat --all lists devices and workloads\n"
+    );
     assert_eq!(told("pid/7"), "quell: no such process, or its cgroup is not known: 7\n");
 }
 

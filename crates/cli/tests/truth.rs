@@ -4,9 +4,12 @@
 //! The captures are the project's ground truth. `meta.json` says what was done to the host, which other answers are
 //! right as well, and which would be wrong; the load's own numbers stand in its notes.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test's helpers fail by panicking, as tests do")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use quell_engine::findings::{Aspect, Finding, Scene, find};
 use quell_engine::rates::Rates;
@@ -14,13 +17,14 @@ use quell_engine::snapshot::Window;
 use quell_host::{Depth, Machine};
 use serde_json::Value;
 
-fn captures() -> Vec<PathBuf> {
+/// Every capture, unpacked and read once for all tests.
+static CAPTURES: LazyLock<Vec<Capture>> = LazyLock::new(|| {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/captures");
     let mut all: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     all.retain(|path| path.to_string_lossy().ends_with(".tar.xz"));
     all.sort();
-    all
-}
+    all.iter().map(|packed| open(packed)).collect()
+});
 
 /// An unpacked capture: its window and its `meta.json`.
 struct Capture {
@@ -30,7 +34,7 @@ struct Capture {
 }
 
 fn open(packed: &Path) -> Capture {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = quell::archive::scratch().unwrap();
     let top = quell::archive::unpack(&fs::read(packed).unwrap(), dir.path()).unwrap();
     let moment = |name: &str| Machine::under(&top.join(name)).unwrap().snapshot(Depth::Full);
     let meta = serde_json::from_slice(&fs::read(top.join("meta.json")).unwrap()).unwrap();
@@ -77,20 +81,18 @@ fn judge(capture: &Capture) -> Vec<String> {
 
 #[test]
 fn every_capture_gets_its_true_cause_first_and_no_wrong_one() {
-    let captures = captures();
-    assert!(captures.len() >= 40, "only {} captures: fixtures are missing", captures.len());
+    assert!(CAPTURES.len() >= 40, "only {} captures: fixtures are missing", CAPTURES.len());
     let mut wrong = BTreeMap::new();
     let mut truth_first = 0;
-    for packed in &captures {
-        let capture = open(packed);
-        let faults = judge(&capture);
+    for capture in CAPTURES.iter() {
+        let faults = judge(capture);
         if faults.is_empty() {
             truth_first += 1;
         } else {
-            wrong.insert(capture.name, faults);
+            wrong.insert(&capture.name, faults);
         }
     }
-    println!("{truth_first} of {} captures are right", captures.len());
+    println!("{truth_first} of {} captures are right", CAPTURES.len());
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -124,8 +126,7 @@ fn iostat_of_notes(notes: &str) -> Vec<(String, Vec<(String, f64)>)> {
 fn rates_and_latencies_are_those_that_iostat_saw_on_the_host() {
     let mut compared = 0;
     let mut wrong = Vec::new();
-    for packed in captures() {
-        let capture = open(&packed);
+    for capture in CAPTURES.iter() {
         let rates = Rates::of(&capture.window);
         for (name, columns) in iostat_of_notes(capture.meta["notes"].as_str().unwrap()) {
             let device = rates.devices.iter().find(|device| device.name.as_str() == name).unwrap();
@@ -158,8 +159,7 @@ fn rates_and_latencies_are_those_that_iostat_saw_on_the_host() {
 
 #[test]
 fn what_is_used_of_a_limit_is_told_within_three_percent() {
-    for packed in captures() {
-        let capture = open(&packed);
+    for capture in CAPTURES.iter() {
         // In 12c and 32 a bio is a quarter of a second's budget, so the window holds a part of one more or less.
         let coarse = ["12c-journal-big-reference", "32-xfs-shared-log-reference"].contains(&capture.name.as_str());
         if capture.meta["truth"] != "throttled-by-io-max" || coarse {

@@ -4,7 +4,7 @@
 //! so they hold themselves to a share of one processor. Time is a parameter: tests turn the clock by hand and nobody
 //! sleeps.
 
-use quell_engine::snapshot::Window;
+use quell_engine::snapshot::{Look, Window};
 use quell_units::{Micros, MonoMicros};
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec};
@@ -82,13 +82,13 @@ const LOOKS_MAX: u64 = 3_000;
 
 /// Watches for `span`: a full snapshot, light looks, a full snapshot.
 ///
-/// `on_progress` is told after each look how much of the span has passed. An interruption ends the watch early, with
-/// what there is until then.
+/// `on_progress` is told after each look how much of the span has passed and what was seen. An interruption
+/// ends the watch early, with what there is until then.
 pub fn watch(
     machine: &mut Machine,
     ticker: &mut dyn Ticker,
     span: Micros,
-    on_progress: &mut dyn FnMut(Micros),
+    on_progress: &mut dyn FnMut(Micros, &Look),
 ) -> Window {
     let begun = ticker.now();
     let end = MonoMicros(begun.0.saturating_add(span.0));
@@ -106,11 +106,12 @@ pub fn watch(
             break;
         }
         let before = ticker.now();
-        looks.push(machine.look());
+        let look = machine.look();
         let after = ticker.now();
         let cost = after.0.saturating_sub(before.0);
         interval = interval_min.max(cost.saturating_mul(COST_SHARE));
-        on_progress(Micros(after.0.saturating_sub(begun.0)));
+        on_progress(Micros(after.0.saturating_sub(begun.0)), &look);
+        looks.push(look);
     }
     Window { t0, looks, t1: machine.snapshot(Depth::Full) }
 }
@@ -167,7 +168,7 @@ mod tests {
         let (_tree, mut machine) = tree();
         let mut fake = Fake::new(0);
         let mut progress = Vec::new();
-        let window = watch(&mut machine, &mut fake, Micros(1_000_000), &mut |Micros(usec)| progress.push(usec));
+        let window = watch(&mut machine, &mut fake, Micros(1_000_000), &mut |Micros(usec), _| progress.push(usec));
         assert_eq!(window.looks.len(), 9);
         assert_eq!(window.looks[0].dirty_pages, Some(7));
         assert_eq!(fake.sleeps.last(), Some(&1_000_000));
@@ -178,7 +179,7 @@ mod tests {
     fn a_look_that_is_dear_comes_less_often() {
         let (_tree, mut machine) = tree();
         let mut fake = Fake::new(50_000);
-        let window = watch(&mut machine, &mut fake, Micros(5_000_000), &mut |_| {});
+        let window = watch(&mut machine, &mut fake, Micros(5_000_000), &mut |_, _| {});
         // The first at 0.1 s, then each 1.05 s: a twentieth of the time.
         assert_eq!(window.looks.len(), 5);
     }
@@ -187,10 +188,10 @@ mod tests {
     fn an_interruption_ends_the_watch_with_what_there_is() {
         let (_tree, mut machine) = tree();
         let mut fake = Fake { interrupt_at: 350_000, ..Fake::new(0) };
-        let window = watch(&mut machine, &mut fake, Micros(3_600_000_000), &mut |_| {});
+        let window = watch(&mut machine, &mut fake, Micros(3_600_000_000), &mut |_, _| {});
         assert_eq!(window.looks.len(), 0, "an hour of looks is spread out");
         let mut fake = Fake { interrupt_at: 350_000, ..Fake::new(0) };
-        let window = watch(&mut machine, &mut fake, Micros(10_000_000), &mut |_| {});
+        let window = watch(&mut machine, &mut fake, Micros(10_000_000), &mut |_, _| {});
         assert_eq!(window.looks.len(), 3);
         assert_eq!(window.t1.gaps, window.t0.gaps);
     }

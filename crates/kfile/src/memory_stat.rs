@@ -34,11 +34,7 @@ pub struct MemoryStat {
 /// Lines with other keys are skipped.
 #[must_use]
 pub fn parse(bytes: &[u8]) -> Parsed<MemoryStat> {
-    scan::fold(bytes, |stat, line| match line.first_chunk() {
-        Some(b"an" | b"fi" | b"pg" | b"to" | b"wo") => scan::fact(stat, line, b' ', set),
-        // The file is read for every cgroup, so two bytes rule out most of its fifty lines before their key is looked at.
-        _ => Ok(()),
-    })
+    scan::keyed(bytes, b' ', set)
 }
 
 fn set(stat: &mut MemoryStat, key: &[u8], value: &[u8]) -> Option<()> {

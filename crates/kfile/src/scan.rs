@@ -70,18 +70,10 @@ pub(crate) fn keyed<T: Default>(
     separator: u8,
     set: impl Fn(&mut T, &[u8], &[u8]) -> Option<()>,
 ) -> Parsed<T> {
-    fold(bytes, |value, line| fact(value, line, separator, &set))
-}
-
-/// One line of a [`keyed`] file.
-pub(crate) fn fact<T>(
-    value: &mut T,
-    line: &[u8],
-    separator: u8,
-    set: impl Fn(&mut T, &[u8], &[u8]) -> Option<()>,
-) -> Result<(), &'static str> {
-    let (key, rest) = split_once(line, separator).unwrap_or((line, b""));
-    set(value, key, rest).ok_or("the key's value")
+    fold(bytes, |value, line| {
+        let (key, rest) = split_once(line, separator).unwrap_or((line, b""));
+        set(value, key, rest).ok_or("the key's value")
+    })
 }
 
 /// The inverse of [`keyed`] with a space and numbers: the keys that have a value.

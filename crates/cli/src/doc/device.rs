@@ -2,6 +2,7 @@
 
 use quell_engine::findings::{Disk, Scene, Share, Workload};
 use quell_engine::rates::{DiskRates, Flow};
+use quell_engine::snapshot;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -60,13 +61,13 @@ pub struct Device {
     pub discard_size_bytes_avg: Option<f64>,
     /// Mean number of requests in flight: iostat's aqu-sz.
     pub queue_length_avg: Option<f64>,
-    /// Share of the time with a request in flight: the larger of the disk's and its partitions'. Not a measure of load.
+    /// Share of the time with a request in flight, by the disk's own counter: iostat's %util. Not a measure of load.
     pub util_pct: Option<f64>,
-    /// The same from the disk's own counter alone: iostat's %util.
-    pub own_util_pct: Option<f64>,
+    /// The larger of that and its partitions': the kernel under-reads a disk whose I/O goes through a partition.
+    pub busy_pct: Option<f64>,
     /// Requests in flight at the later moment.
     pub in_flight: u64,
-    /// Whether it ever completed a read, a write or a discard.
+    /// Whether it ever completed a read or a write.
     #[serde(skip)]
     pub ever_used: bool,
     /// Who used it, the biggest share of its time first.
@@ -111,7 +112,8 @@ impl Device {
         let (read, write, discard) = (flow(|r| Some(r.read)), flow(|r| Some(r.write)), flow(|r| r.discard));
         let flush = rates.and_then(|rates| rates.flush);
         let name_of = |dev| scene.window.t1.device(dev).map(|device| device.name.to_string());
-        let counters = &disk.device.counters;
+        let before = scene.window.t0.device(disk.dev);
+        let used = |device: &snapshot::Device| device.counters.read.ios > 0 || device.counters.write.ios > 0;
         Self {
             name: disk.name.to_string(),
             dev: disk.dev.to_string(),
@@ -138,10 +140,10 @@ impl Device {
             write_size_bytes_avg: write.and_then(|flow| flow.size_bytes_avg),
             discard_size_bytes_avg: discard.and_then(|flow| flow.size_bytes_avg),
             queue_length_avg: rates.map(|rates| rates.queue_length_avg),
-            util_pct: rates.map(|_| disk.util_pct),
-            own_util_pct: rates.map(|rates| rates.util_pct),
-            in_flight: counters.in_flight,
-            ever_used: counters.read.ios > 0 || counters.write.ios > 0,
+            util_pct: rates.map(|rates| rates.util_pct),
+            busy_pct: rates.map(|_| disk.util_pct),
+            in_flight: disk.device.counters.in_flight,
+            ever_used: used(disk.device) || before.is_some_and(used),
             workloads: scene.users(disk).map(|(workload, share)| Use::of(workload, share)).collect(),
         }
     }

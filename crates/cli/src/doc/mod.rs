@@ -10,7 +10,6 @@ pub mod doctor;
 pub mod explain;
 pub mod stat;
 
-use crate::render::text::counted;
 use quell_engine::rates::Rates;
 use quell_engine::snapshot::{self, CgroupMode, Snapshot, Window};
 use quell_units::Micros;
@@ -119,7 +118,7 @@ fn not_comparable(rates: &Rates) -> Vec<Gap> {
     let reset = rates.cgroups.iter().filter(|cgroup| cgroup.io == Err(quell_units::Gap::CounterReset)).count();
     if reset > 0 {
         let reason = quell_units::Gap::CounterReset.to_string();
-        gaps.push(Gap { what: format!("I/O rates of {}", counted(reset, "cgroup", "cgroups")), reason });
+        gaps.push(Gap { what: format!("I/O rates of cgroups: {reset}"), reason });
     }
     gaps
 }

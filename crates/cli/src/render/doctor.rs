@@ -57,7 +57,8 @@ fn block(finding: &Finding, view: View, screen: &Screen) -> String {
     for aspect in aspects(finding) {
         let of_aspect = finding.evidence.iter().filter(|evidence| evidence.aspect == aspect);
         if view.verbose {
-            page.labelled(aspect.as_str(), of_aspect.flat_map(|evidence| page.with_source(evidence)).collect());
+            let evidence = of_aspect.flat_map(|evidence| page.with_source(evidence));
+            page.labelled(aspect.as_str(), name_of(finding, aspect).into_iter().chain(evidence).collect());
         } else {
             let (names, rest): (Vec<&Evidence>, Vec<&Evidence>) = of_aspect.partition(|evidence| is_name(evidence));
             let items = names.into_iter().chain(rest).map(item);
@@ -121,14 +122,10 @@ fn tail(scene: &Scene, findings: &[(usize, &Finding)], document: &Document, view
     page.out += &gap_lines(gaps, screen);
     if let Some(cost) = document.cost {
         let cpu = number::usec(quell_units::count(cost.cpu_usec));
-        let text = format!("quell     its own cost: {cpu} of CPU, {} read", counted_files(cost.files));
+        let text = format!("quell     its own cost: {cpu} of CPU, {} files read", cost.files);
         page.out += &format!("{}\n", screen.paint(Style::Dim, &text));
     }
     page.out
-}
-
-fn counted_files(files: u64) -> String {
-    format!("{files} {}", if files == 1 { "file" } else { "files" })
 }
 
 /// Whether a verdict may be another one for want of this.

@@ -39,7 +39,7 @@ static GROUPS: [&[Column]; 4] = [
         ("f/s", 8, |d| d.flushes_per_sec),
         ("f_await", 8, |d| mean(d.flushes_per_sec, millis(d.flush_await_usec))),
         ("aqu-sz", 8, |d| d.queue_length_avg),
-        ("%util", 7, |d| d.own_util_pct),
+        ("%util", 7, |d| d.util_pct),
     ],
 ];
 

@@ -41,7 +41,7 @@ static DEVICE_COLUMNS: &[Column<Device>] = &[
     Column { title: "f_await", width: 9, order: 2, cell: |d| known(d.flush_await_usec, usec) },
     Column { title: "inflight", width: 9, order: 3, cell: |d| d.in_flight.to_string() },
     Column { title: "aqu-sz", width: 8, order: 0, cell: |d| known(d.queue_length_avg, three) },
-    Column { title: "%util", width: 7, order: 1, cell: |d| known(d.util_pct, |v| format!("{v:.1}")) },
+    Column { title: "%busy", width: 7, order: 1, cell: |d| known(d.busy_pct, |v| format!("{v:.1}")) },
 ];
 
 static USE_COLUMNS: &[Column<Use>] = &[

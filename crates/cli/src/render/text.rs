@@ -1,21 +1,34 @@
 //! Text in a given width.
 
-/// The text in lines of at most `width` columns, broken at spaces; a word that is longer keeps its line to itself.
+/// The text in lines of at most `width` columns, broken at spaces; a word that is longer keeps its line to itself, and a
+/// number keeps its unit.
 #[must_use]
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
-    for word in text.split(' ') {
-        let room = columns(&line) + 1 + columns(word);
+    for word in with_units(text) {
+        let room = columns(&line) + 1 + columns(&word);
         if !line.is_empty() && room > width {
             lines.push(std::mem::take(&mut line));
         } else if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(word);
+        line.push_str(&word);
     }
     lines.push(line);
     lines
+}
+
+/// The words of a text, a number and the word after it as one.
+fn with_units(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match words.last_mut() {
+            Some(number) if number.parse::<f64>().is_ok() => *number += &format!(" {word}"),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 /// The items with ` · ` between them, in lines of at most `width` columns, broken between items where that is possible.
@@ -72,6 +85,7 @@ mod tests {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("a verylongword b", 6), ["a", "verylongword", "b"]);
         assert_eq!(wrap("", 6), [""]);
+        assert_eq!(wrap("it is 4 % busy", 7), ["it is", "4 %", "busy"]);
     }
 
     #[test]

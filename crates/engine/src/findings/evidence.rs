@@ -104,14 +104,14 @@ pub(super) fn of_stall(scene: &Scene, workload: &Workload, aspect: Aspect) -> Ve
 pub(super) fn of_wait(wait: &Wait, aspect: Aspect) -> Evidence {
     let channel = if wait.channel.is_empty() { "an unknown place" } else { &wait.channel };
     let text = format!(
-        "{} ({}) in {} at {} of {} looks",
+        "{} ({}) waits in {} at {} of {} looks",
         quell_units::escape(wait.comm.as_bytes()),
         wait.tid,
         quell_units::escape(channel.as_bytes()),
         wait.seen,
         wait.looks
     );
-    evidence(aspect, "waits", Value::Word(text), format!("/proc/{}/wchan", wait.tid))
+    evidence(aspect, "task", Value::Word(text), format!("/proc/{}/wchan", wait.tid))
 }
 
 /// The host's dirty pages against its limits.

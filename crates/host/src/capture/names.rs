@@ -2,7 +2,7 @@
 //!
 //! A name is taken apart where its parts mean something to quell or to its reader: `docker-<id>.scope` stays a docker
 //! scope, `kubepods-burstable-pod<uid>.slice` a pod's slice, `foo@bar.service` a service of a template. Ids become
-//! other ids of the same length and letters; words that every host has are kept; all else becomes `name-1`, `name-2`,
+//! other ids of the same length and letters; words that every host has are kept; all else becomes `name1`, `name2`,
 //! and so on.
 
 use std::collections::HashMap;
@@ -154,9 +154,13 @@ impl Names {
         if is_kept {
             return word.into();
         }
-        if let Some(uid) = word.strip_prefix(b"pod").filter(|uid| is_id(uid)) {
-            return [b"pod", self.id(uid).as_slice()].concat();
+        if let Some(uid) = word.strip_prefix(b"pod").filter(|uid| uid.iter().any(u8::is_ascii_digit)) {
+            return [b"pod", self.id_or_name(uid).as_slice()].concat();
         }
+        self.id_or_name(word)
+    }
+
+    fn id_or_name(&mut self, word: &[u8]) -> Vec<u8> {
         if is_id(word) { self.id(word) } else { self.neutral("name", word) }
     }
 
@@ -267,6 +271,7 @@ mod tests {
         let pod = component(&mut names, "kubepods-pod8a5f1c2e_77aa_4b6c_9d0e_1f2a3b4c5d6e.slice");
         assert_eq!(pod, "kubepods-pod00000000_0000_0000_0000_000000000001.slice");
         let plain = component(&mut names, "pod8a5f1c2e-77aa-4b6c-9d0e-1f2a3b4c5d6e");
+        assert_eq!(component(&mut names, "kubepods-pod5a1c.slice"), "kubepods-podname1.slice");
         assert_eq!(plain, "pod00000000-0000-0000-0000-000000000002", "the other spelling of an id is another id");
     }
 

@@ -178,7 +178,10 @@ fn mounts(names: &mut Names, bytes: &[u8]) -> Vec<u8> {
     let mut rows = mountinfo::parse(bytes).value;
     for row in &mut rows {
         row.root = names.path(&row.root).into();
-        row.mount_point = names.path(&row.mount_point).into();
+        // The tree of a capture has its cgroups where they were mounted, so that path stays.
+        if !matches!(&*row.fs_type, b"cgroup" | b"cgroup2") {
+            row.mount_point = names.path(&row.mount_point).into();
+        }
         row.source = source(names, &row.source).into();
         row.super_options = options(&row.super_options).into();
     }
@@ -308,14 +311,14 @@ mod tests {
     #[test]
     fn mounts_keep_what_tells_devices_and_hierarchies() {
         let text = "1 0 253:1 / /srv/payroll rw - ext4 /dev/vda1 rw,errors=continue\n\
-                    2 0 0:20 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n\
+                    2 0 0:20 /acme /acme/cg rw - cgroup2 cgroup2 rw,nsdelegate\n\
                     3 0 0:50 / /home/alice rw - nfs4 nas.acme.example:/home rw,addr=10.1.2.3\n\
                     4 0 252:0 / /var/lib/docker rw - xfs /dev/mapper/vg0-payroll rw\n";
         let (files, _) = scrubbed(&[("proc/self/mountinfo", text)]);
         let expected = "1 0 253:1 / /srv/name1 rw - ext4 /dev/vda1 rw,errors=continue\n\
-                        2 0 0:20 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n\
-                        3 0 0:50 / /home/name2 rw - nfs4 source3 rw\n\
-                        4 0 252:0 / /var/lib/docker rw - xfs /dev/mapper/volume4 rw\n";
+                        2 0 0:20 /name2 /acme/cg rw - cgroup2 cgroup2 rw,nsdelegate\n\
+                        3 0 0:50 / /home/name3 rw - nfs4 source4 rw\n\
+                        4 0 252:0 / /var/lib/docker rw - xfs /dev/mapper/volume5 rw\n";
         assert_eq!(files[0].1, expected);
     }
 

@@ -3,7 +3,8 @@
 //! The directory of each cgroup stays open with its files, and the number of links of a directory says whether its
 //! children changed: the kernel counts 2 and one for each child directory. A removed cgroup says so itself, since its
 //! open files answer `ENODEV` (in a tree of files the directory has no links left). So nothing is listed twice unless
-//! it changed. Descriptors are bounded: beyond the budget a cgroup is opened, read and closed at each sample.
+//! it changed, and not even the links are asked for while the kernel counts as many descendants as are known.
+//! Descriptors are bounded: beyond the budget a cgroup is opened, read and closed at each sample.
 
 mod config;
 mod files;
@@ -15,7 +16,7 @@ pub(crate) use hierarchies::Hierarchies;
 use std::os::fd::OwnedFd;
 
 use quell_engine::snapshot::Cgroup;
-use quell_kfile::{io_stat, single};
+use quell_kfile::{cgroup_stat, io_stat, single};
 use quell_units::{CgroupId, CgroupPath, Gap};
 use rustix::io::Errno;
 
@@ -55,17 +56,34 @@ struct Entry {
     id: CgroupId,
     /// `None` beyond the budget, and before its first sample.
     files: Option<Files>,
-    /// The links of its directory when its children were last listed.
+    children: Children,
+}
+
+/// What is known of a cgroup's children beside their entries.
+#[derive(Debug)]
+struct Children {
+    /// The links of the directory when they were last listed; 0 where they must be listed again.
     links: u64,
-    /// Whether its children must be listed again.
+    /// Whether they must be listed in this sample.
     changed: bool,
-    /// Children that were left out for the bound.
+    /// How many were left out for the bound.
     left_out: u64,
 }
 
 impl Entry {
     fn new(path: CgroupPath, id: CgroupId) -> Self {
-        Self { path, id, files: None, links: 0, changed: true, left_out: 0 }
+        Self { path, id, files: None, children: Children { links: 0, changed: true, left_out: 0 } }
+    }
+}
+
+impl Children {
+    /// Asks the directory whether they changed; `false` where the directory itself was removed.
+    fn notice(&mut self, dir: &OwnedFd, full: bool) -> bool {
+        let Ok(state) = dir_state(dir) else { return false };
+        // Below 2 the file system does not count. A full sample trusts nothing and lists all.
+        self.changed |= state.links != self.links || state.links < 2 || full;
+        self.links = state.links;
+        state.links > 0
     }
 }
 
@@ -83,6 +101,8 @@ struct Sample<'a> {
     reader: &'a mut Reader,
     gaps: &'a mut Gaps,
     full: bool,
+    /// Whether directories are asked for changed children.
+    check: bool,
     /// Whether files that were missing are looked for again.
     retry: bool,
 }
@@ -100,7 +120,8 @@ impl Table {
         const SAMPLES_PER_RETRY: u64 = 16;
         let retry = full || self.samples.is_multiple_of(SAMPLES_PER_RETRY);
         self.samples += 1;
-        let mut sample = Sample { reader, gaps, full, retry };
+        let check = full || !self.is_complete(reader);
+        let mut sample = Sample { reader, gaps, full, check, retry };
         let mut out = Vec::with_capacity(self.entries.len());
         let mut vanished = self.visit_known(&mut sample, &mut out);
         let known = self.entries.len();
@@ -113,7 +134,7 @@ impl Table {
             out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         }
         gaps.left_out(Of::Cgroup, Gap::Gone, vanished);
-        let left_out = self.entries.iter().map(|entry| entry.left_out).sum();
+        let left_out = self.entries.iter().map(|entry| entry.children.left_out).sum();
         gaps.left_out(Of::Cgroup, Gap::OverBound, left_out);
         out
     }
@@ -134,14 +155,34 @@ impl Table {
             }
         });
         self.entries = entries;
+        if !(sample.check || parents.is_empty()) {
+            for Entry { files, children, .. } in &mut self.entries {
+                if let Some(files) = files {
+                    // Those that are gone themselves show so at the next sample.
+                    let _ = children.notice(&files.dir, false);
+                }
+            }
+        }
         for parent in parents {
             if let Ok(at) = self.find(&parent)
                 && let Some(entry) = self.entries.get_mut(at)
             {
-                entry.changed = true;
+                entry.children.changed = true;
             }
         }
         vanished
+    }
+
+    /// Whether the kernel counts as many cgroups as are known: then none came, unless one went as well, which shows
+    /// when it is read. Version 1 does not count, and neither does a tree of files unless it has the kernel's count.
+    fn is_complete(&self, reader: &mut Reader) -> bool {
+        let Some(below_root) = self.entries.len().checked_sub(1) else { return false };
+        if self.layout.io_is_v1 {
+            return false;
+        }
+        let path = join(&[&self.layout.dir(&CgroupPath::root()), b"cgroup.stat"]);
+        let counted = reader.read(&path).ok().and_then(|bytes| cgroup_stat::parse(bytes).value.nr_descendants);
+        counted.is_some_and(|counted| u64::try_from(below_root) == Ok(counted))
     }
 
     fn visit_root(&mut self, sample: &mut Sample<'_>, out: &mut Vec<Cgroup>) -> u64 {
@@ -164,7 +205,7 @@ impl Table {
         let mut vanished = 0;
         let mut at = 0;
         while let Some(entry) = self.entries.get_mut(at) {
-            if std::mem::take(&mut entry.changed) {
+            if std::mem::take(&mut entry.children.changed) {
                 for child in self.new_children(sample, at, known) {
                     vanished += self.visit_first(sample, child, out);
                 }
@@ -209,10 +250,10 @@ impl Table {
         let left_out = new.len().saturating_sub(room);
         new.truncate(room);
         if let Some(entry) = self.entries.get_mut(at) {
-            entry.left_out = u64::try_from(left_out).unwrap_or(u64::MAX);
+            entry.children.left_out = u64::try_from(left_out).unwrap_or(u64::MAX);
             if left_out > 0 {
                 // Listed again next time: there may be room by then.
-                entry.links = 0;
+                entry.children.links = 0;
             }
         }
         let with_id = |(path, inode)| {
@@ -244,12 +285,16 @@ impl Table {
             Ok(dir) => dir,
             Err(Errno::NOENT | Errno::NODEV) => return Err(Gone::Before),
             Err(errno) => {
-                entry.changed = false;
+                entry.children.changed = false;
                 self.heed(gap(errno));
                 out.push(unreadable(&self.layout, &entry.path, entry.id, gap(errno), sample.gaps));
                 return Ok(());
             }
         };
+        if let (Ok(state), false) = (dir_state(&dir), sample.reader.is_captured()) {
+            // Nothing was open that would have told of another cgroup under the same path.
+            entry.id = CgroupId(state.inode);
+        }
         let mut files = Files::open(sample.reader, &self.layout, &entry.path, dir);
         let result = self.read(sample, entry, &mut files, Gone::During, out);
         files.missing().for_each(|reason| self.heed(reason));
@@ -281,20 +326,17 @@ impl Table {
         gone: Gone,
         out: &mut Vec<Cgroup>,
     ) -> Result<(), Gone> {
-        let state = dir_state(&files.dir).map_err(|_| gone)?;
-        if state.links == 0 {
+        let ask = sample.check || entry.children.links == 0;
+        if ask && !entry.children.notice(&files.dir, sample.full) {
             return Err(gone);
         }
-        // Below 2 the file system does not count. A full sample trusts nothing and lists all.
-        entry.changed |= state.links != entry.links || state.links < 2 || sample.full;
-        entry.links = state.links;
         let (path, rows) = (&entry.path, &mut self.rows);
         let nothing_open = files.held() == 1;
         match files.read(sample.reader, &self.layout, (path, entry.id), rows, sample.gaps) {
             Ok(cgroup) => out.push(cgroup),
             Err(_) => {
                 // Either the cgroup went away or just a file of it, with its controller. The path tells.
-                if !is_alive(sample.reader, &self.layout, path, state.inode) {
+                if !is_alive(sample.reader, &self.layout, path, &files.dir) {
                     return Err(gone);
                 }
                 files.reopen(sample.reader, &self.layout, path);
@@ -302,7 +344,7 @@ impl Table {
                 out.push(again.map_err(|_| Gone::During)?);
             }
         }
-        if nothing_open && !is_alive(sample.reader, &self.layout, path, state.inode) {
+        if nothing_open && !is_alive(sample.reader, &self.layout, path, &files.dir) {
             out.pop();
             return Err(gone);
         }
@@ -336,10 +378,11 @@ impl Table {
     }
 }
 
-/// Whether the cgroup at a path is still the one whose directory has this inode.
-fn is_alive(reader: &mut Reader, layout: &Layout, path: &CgroupPath, inode: u64) -> bool {
-    let state = reader.open_dir(&layout.dir(path)).and_then(|dir: OwnedFd| dir_state(&dir));
-    state.is_ok_and(|state| state.inode == inode)
+/// Whether the cgroup at a path is still the one whose directory is open.
+fn is_alive(reader: &mut Reader, layout: &Layout, path: &CgroupPath, open: &OwnedFd) -> bool {
+    let inode = |dir: &OwnedFd| dir_state(dir).map(|state| state.inode);
+    let there = reader.open_dir(&layout.dir(path)).and_then(|dir| inode(&dir));
+    there.is_ok_and(|there| inode(open) == Ok(there))
 }
 
 /// The FNV-1a hash of 64 bits.

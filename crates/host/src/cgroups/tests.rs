@@ -71,6 +71,22 @@ fn beyond_the_budget_of_descriptors_the_same_is_read() {
 }
 
 #[test]
+fn a_kernel_that_counts_its_cgroups_is_asked_for_nothing_else() {
+    let mut host = Host::new(ROOMY);
+    ["a", "a/b"].iter().for_each(|path| host.cgroup(path));
+    let count = |host: &Host, n: u32| {
+        fs::write(host.tree.path().join("sys/fs/cgroup/cgroup.stat"), format!("nr_descendants {n}\n")).unwrap();
+    };
+    count(&host, 2);
+    assert_eq!(host.sample().0.len(), 3);
+    host.cgroup("a/c");
+    // Not counted yet, as no kernel would do: so it shows that nobody looked.
+    assert_eq!(host.sample().0.len(), 3);
+    count(&host, 3);
+    assert_eq!(host.sample().0, ["/", "a", "a/b", "a/c"]);
+}
+
+#[test]
 fn descriptors_are_given_back_with_the_cgroup() {
     let mut host = Host::new(ROOMY);
     host.cgroup("a");
