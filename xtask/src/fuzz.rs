@@ -24,8 +24,10 @@ pub(crate) fn step(workspace: &Workspace) -> Result<Outcome> {
     for target in &fuzz.programs {
         // Sanitizers need a nightly compiler; a panic and a hang are found without.
         let limit = format!("-max_total_time={SECONDS}");
-        let args = ["fuzz", "run", "-s", "none", target, "--", &limit];
+        // A line for each input that reaches new code says nothing here; a crash is told in full all the same.
+        let args = ["fuzz", "run", "-s", "none", target, "--", &limit, "-verbosity=0"];
         run(cargo().args(args).current_dir(workspace.root()))?;
+        println!("{target}: {SECONDS} s without a crash");
     }
     Ok(Outcome::Passed)
 }

@@ -30,7 +30,7 @@ fn every_prefix_yields_its_whole_lines_and_no_more() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
     fn no_bytes_make_a_parser_panic(format in select(FORMATS), bytes in vec(any::<u8>(), 0..200)) {

@@ -19,4 +19,4 @@ pub use device::{DevName, DevNum, DevNumError};
 pub use gap::{Gap, Known};
 pub use limit::Limit;
 pub use quantity::{Bytes, Micros, Millis, Sectors, count, ratio};
-pub use text::escape;
+pub use text::{escape, escape_reversible, unescape};

@@ -13,22 +13,26 @@ pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// As [`escape`], with the backslash escaped too, so that [`unescape`] gives the same bytes back.
-pub(crate) fn escape_reversible(bytes: &[u8]) -> String {
+/// As [`escape`], with the backslash escaped too, so that [`unescape`] gives the same bytes back: for files of our own.
+#[must_use]
+pub fn escape_reversible(bytes: &[u8]) -> String {
     escape_chunks(bytes, |c| c == '\\' || must_escape(c))
 }
 
 /// The bytes that [`escape_reversible`] was given; `None` where a `\` is not followed by `xNN`.
-pub(crate) fn unescape(text: &str) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((plain, code)) = rest.split_once('\\') {
-        out.extend_from_slice(plain.as_bytes());
-        let hex = code.strip_prefix('x')?.get(..2)?;
+#[must_use]
+pub fn unescape(text: &str) -> Option<Vec<u8>> {
+    let mut parts = text.split('\\');
+    let mut out = Vec::from(parts.next()?);
+    for part in parts {
+        let (hex, plain) = part.strip_prefix('x')?.split_at_checked(2)?;
+        // `from_str_radix` alone would take a sign.
+        if !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return None;
+        }
         out.push(u8::from_str_radix(hex, 16).ok()?);
-        rest = code.get(3..)?;
+        out.extend_from_slice(plain.as_bytes());
     }
-    out.extend_from_slice(rest.as_bytes());
     Some(out)
 }
 
@@ -68,6 +72,13 @@ mod tests {
         assert_eq!(escape(b"caf\xc3\xa9 \xff"), "café \\xff");
         assert_eq!(escape(b"dev-disk\\x2dby.device"), "dev-disk\\x2dby.device");
         assert_eq!(escape("a\u{202e}b".as_bytes()), "a\\xe2\\x80\\xaeb");
+    }
+
+    #[test]
+    fn what_only_looks_like_an_escape_is_refused() {
+        for wrong in ["\\", "\\x", "\\x4", "\\x+1", "\\x€", "\\n"] {
+            assert_eq!(unescape(wrong), None, "{wrong}");
+        }
     }
 
     proptest! {

@@ -17,7 +17,7 @@ struct Place {
 }
 
 const fn pure(package: &'static str, folder: &'static str, may_use: &'static [&'static str]) -> Place {
-    Place { package, folder, may_use, tests_use_all: false, from_outside: Some(&["memchr", "serde", "thiserror"]) }
+    Place { package, folder, may_use, tests_use_all: false, from_outside: Some(&["serde", "thiserror"]) }
 }
 
 const fn place(package: &'static str, folder: &'static str, may_use: &'static [&'static str]) -> Place {
