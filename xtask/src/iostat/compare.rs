@@ -13,8 +13,9 @@ pub(super) struct Cells {
     pub(super) devices: usize,
     /// Cells with the same text in both.
     pub(super) same: usize,
-    /// Cells that quell leaves out, since that kernel does not count them, where iostat prints 0.00.
-    pub(super) uncounted: usize,
+    /// Cells where iostat's 0.00 stands for something else: what that kernel does not count, which quell leaves out, or
+    /// ticks that wrapped, from sysstat 12.7.3 on.
+    pub(super) zeros: usize,
     /// Devices for which quell says why there are no rates.
     pub(super) gaps: usize,
 }
@@ -23,15 +24,15 @@ impl Cells {
     pub(super) fn add(&mut self, other: Self) {
         self.devices += other.devices;
         self.same += other.same;
-        self.uncounted += other.uncounted;
+        self.zeros += other.zeros;
         self.gaps += other.gaps;
     }
 }
 
 impl fmt::Display for Cells {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { devices, same, uncounted, gaps } = self;
-        write!(f, "{devices} devices, {same} columns, {uncounted} uncounted, {gaps} gaps")
+        let Self { devices, same, zeros, gaps } = self;
+        write!(f, "{devices} devices, {same} columns, {zeros} without a number in iostat, {gaps} gaps")
     }
 }
 
@@ -91,7 +92,8 @@ pub(super) fn same(pair: &Pair, theirs: &str, ours: &str) -> (Cells, Vec<String>
         for ((title, their), our) in theirs.titles.iter().zip(their_row).zip(our_row) {
             match (their, our) {
                 (their, our) if their == our => cells.same += 1,
-                (&"0.00", &"-") if is_uncounted(title, pair.counters) => cells.uncounted += 1,
+                (&"0.00", &"-") if is_uncounted(title, pair.counters) => cells.zeros += 1,
+                (&"0.00", _) if pair.wrapped(device, title) => cells.zeros += 1,
                 _ => problems.push(format!("{device} {title}: iostat {their}, quell {our}")),
             }
         }
@@ -106,9 +108,11 @@ fn is_uncounted(title: &str, counters: usize) -> bool {
     (discards && counters < 15) || (flushes && counters < 17)
 }
 
-/// Whether the numbers of one device are within `pct` of each other, or a step of the last digit apart. Gives how many.
+/// Whether the numbers of one device are within `pct` of each other, or a step of their scale apart. Gives how many.
 pub(super) fn close(theirs: &Table<'_>, ours: &Table<'_>, device: &str, pct: f64) -> Result<(usize, Vec<String>)> {
     const STEP: f64 = 0.011;
+    // The kernel adds to the busy time by whole jiffies, of 10 ms at most: so much may fall between the two readings.
+    const JIFFY_PCT: f64 = 1.0;
     let their_row = theirs.row(device).with_context(|| format!("iostat does not show {device}"))?;
     let our_row: BTreeMap<_, _> = ours.row(device).with_context(|| format!("quell does not show {device}"))?.collect();
     let mut problems = Vec::new();
@@ -117,7 +121,8 @@ pub(super) fn close(theirs: &Table<'_>, ours: &Table<'_>, device: &str, pct: f64
         let our = our_row.get(title).with_context(|| format!("quell has no {title}"))?;
         let (their, our): (f64, f64) = (their.parse()?, our.parse().with_context(|| format!("{title}: {our}"))?);
         cells += 1;
-        if (their - our).abs() > (pct / 100.0 * their.abs()).max(STEP) {
+        let step = if title == "%util" { JIFFY_PCT } else { STEP };
+        if (their - our).abs() > (pct / 100.0 * their.abs()).max(step) {
             problems.push(format!("{title}: iostat {their}, quell {our}"));
         }
     }
@@ -151,16 +156,26 @@ mod tests {
     #[test]
     fn what_a_kernel_does_not_count_may_be_left_out_and_nothing_else() {
         let ours = "Device  r/s  d/s %drqm  f/s\nsda 1.00 - - -\nsdb 9.00 - - -\n";
-        assert_eq!(problems(11, &[], ours), (Cells { devices: 2, same: 2, uncounted: 6, gaps: 0 }, 0));
+        assert_eq!(problems(11, &[], ours), (Cells { devices: 2, same: 2, zeros: 6, gaps: 0 }, 0));
         assert_eq!(problems(15, &[], ours).1, 4, "this one counts discards");
         assert_eq!(problems(17, &[], ours).1, 6);
         assert_eq!(problems(11, &[], &ours.replace("1.00", "-")).1, 1);
     }
 
     #[test]
+    fn iostat_may_say_nothing_of_ticks_that_wrapped() {
+        let pairs = input::pairs();
+        let wrapped = pairs.iter().find(|pair| pair.wrapped("vda", "%util")).unwrap();
+        let table = |util: &str| format!("Device %util\nvda {util}\n");
+        assert_eq!(same(wrapped, &table("0.00"), &table("95.00")).1, Vec::<String>::new());
+        assert_eq!(same(wrapped, &table("1.00"), &table("95.00")).1.len(), 1);
+        assert_eq!(same(&pairs[0], &table("0.00"), &table("95.00")).1.len(), 1, "it did not wrap");
+    }
+
+    #[test]
     fn a_gap_must_be_told_where_it_is_expected_and_nowhere_else() {
         let ours = "Device  r/s  d/s %drqm  f/s\nsda 1.00 0.00 0.00 0.00\nsdb counter was reset\n";
-        assert_eq!(problems(17, &["sdb"], ours), (Cells { devices: 2, same: 4, gaps: 1, uncounted: 0 }, 0));
+        assert_eq!(problems(17, &["sdb"], ours), (Cells { devices: 2, same: 4, gaps: 1, zeros: 0 }, 0));
         assert_eq!(problems(17, &["sdb"], THEIRS).1, 1, "a number where a gap is due");
         assert_eq!(problems(17, &[], ours).1, 1, "a gap where a number is due");
     }

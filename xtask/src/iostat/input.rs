@@ -57,6 +57,22 @@ impl Moment {
     }
 }
 
+impl Pair {
+    /// Whether the ticks that a column is made of wrapped from one moment to the other.
+    pub(super) fn wrapped(&self, device: &str, title: &str) -> bool {
+        let at = match title {
+            "%util" => 9,
+            "aqu-sz" => 10,
+            _ => return false,
+        };
+        let ticks = |moment: &Moment| {
+            let disk = moment.disks.iter().find(|disk| disk.name == device)?;
+            disk.counters.get(at).copied()
+        };
+        ticks(&self.t1) < ticks(&self.t0)
+    }
+}
+
 /// Seeds of the random pairs. Three generations of kernels take turns.
 const SEEDS: std::ops::Range<u64> = 0..18;
 
