@@ -143,7 +143,7 @@ mod tests {
             "io.pressure of 2 cgroups: switched off in this kernel",
             "io.pressure of c\\x0a: no permission",
             "1 process: went away",
-            "vmstat: not offered by this kernel",
+            "vmstat: not offered here",
         ];
         assert_eq!(shown(gaps), expected);
     }

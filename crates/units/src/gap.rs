@@ -10,7 +10,7 @@ pub type Known<T> = Result<T, Gap>;
 #[serde(rename_all = "snake_case")]
 pub enum Gap {
     /// The file does not exist here: this kernel, device or capture does not offer it.
-    #[error("not offered by this kernel")]
+    #[error("not offered here")]
     NotInKernel,
     /// The cgroup controller that makes the file is not enabled for this cgroup.
     #[error("controller not enabled")]

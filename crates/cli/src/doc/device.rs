@@ -67,7 +67,7 @@ pub struct Device {
     pub busy_pct: Option<f64>,
     /// Requests in flight at the later moment.
     pub in_flight: u64,
-    /// Whether it ever completed a read or a write.
+    /// Whether it ever completed anything.
     #[serde(skip)]
     pub ever_used: bool,
     /// Who used it, the biggest share of its time first.
@@ -113,7 +113,11 @@ impl Device {
         let flush = rates.and_then(|rates| rates.flush);
         let name_of = |dev| scene.window.t1.device(dev).map(|device| device.name.to_string());
         let before = scene.window.t0.device(disk.dev);
-        let used = |device: &snapshot::Device| device.counters.read.ios > 0 || device.counters.write.ios > 0;
+        let used = |device: &snapshot::Device| {
+            let counters = &device.counters;
+            let rarer = [counters.discard.map(|discard| discard.ios), counters.flush.map(|flush| flush.ios)];
+            counters.read.ios > 0 || counters.write.ios > 0 || rarer.into_iter().flatten().any(|ios| ios > 0)
+        };
         Self {
             name: disk.name.to_string(),
             dev: disk.dev.to_string(),

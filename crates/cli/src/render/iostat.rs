@@ -88,11 +88,10 @@ fn cells(columns: &[Column], device: &Device, document: &Document) -> String {
     if !device.has_rates() {
         return format!(" {}", device.gap(&document.gaps));
     }
-    columns
-        .iter()
-        .map(|(_, width, of)| match of(device) {
-            Some(value) => format!("{value:>width$.2}"),
-            None => format!("{:>width$}", "-"),
-        })
-        .collect()
+    // A space in front whatever the number's size: a column too narrow must not run into the one before it.
+    let cell = |(_, width, of): &Column| match of(device) {
+        Some(value) => format!(" {value:>0$.2}", width - 1),
+        None => format!("{:>width$}", "-"),
+    };
+    columns.iter().map(cell).collect()
 }

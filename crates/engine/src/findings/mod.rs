@@ -1,7 +1,7 @@
 //! What the rates mean: one rule a file, one table of rules, one ranking.
 //!
 //! A rule is a pure function of a [`Scene`]; it returns what it found with the numbers that made it, and knows nothing
-//! of the other rules. Which finding explains which is said once, in [`table`].
+//! of the other rules. Which finding explains which is said once, in `table`.
 
 mod advise;
 mod evidence;

@@ -141,17 +141,17 @@ fn rates_disk(was: &Counters, now: &Counters, span: Micros) -> Known<DiskRates> 
     if now.busy_ms < was.busy_ms && busy.as_f64() > 1.1 * seconds * 1000.0 + 100.0 {
         return Err(Gap::CounterReset);
     }
-    let discard = both(was.discard, now.discard).map(|(was, now)| rates_flow(was, now, seconds)).transpose()?;
+    let discard = both(was.discard, now.discard).map(|(was, now)| rates_flow(was, now, span)).transpose()?;
     let flush = match both(was.flush, now.flush) {
         None => None,
         Some((was, now)) => {
             let ios = growth(was.ios, now.ios)?;
             let ticks = ticks(was.ticks_ms, now.ticks_ms);
-            Some((FlushFlow { ios, ios_per_sec: count(ios) / seconds, await_usec: await_usec(ticks, ios) }, ticks))
+            Some((FlushFlow { ios, ios_per_sec: per_sec(count(ios), span), await_usec: await_usec(ticks, ios) }, ticks))
         }
     };
-    let read = rates_flow(was.read, now.read, seconds)?;
-    let write = rates_flow(was.write, now.write, seconds)?;
+    let read = rates_flow(was.read, now.read, span)?;
+    let write = rates_flow(was.write, now.write, span)?;
     let weighted = ticks(was.weighted_ms, now.weighted_ms);
     let sum_of_ticks = [Some(read.1), Some(write.1), discard.map(|(_, ticks)| ticks), flush.map(|(_, ticks)| ticks)]
         .into_iter()
@@ -163,13 +163,13 @@ fn rates_disk(was: &Counters, now: &Counters, span: Micros) -> Known<DiskRates> 
         write: write.0,
         discard: discard.map(|(flow, _)| flow),
         flush: flush.map(|(flow, _)| flow),
-        queue_length_avg: weighted.as_f64() / 1000.0 / seconds,
-        util_pct: busy.as_f64() / 10.0 / seconds,
-        ticks_ratio: sum_of_ticks.as_f64() / 1000.0 / seconds,
+        queue_length_avg: per_sec(weighted.as_f64(), span) / 1000.0,
+        util_pct: per_sec(busy.as_f64(), span) / 10.0,
+        ticks_ratio: per_sec(sum_of_ticks.as_f64(), span) / 1000.0,
     })
 }
 
-fn rates_flow(was: Direction, now: Direction, seconds: f64) -> Known<(Flow, Millis)> {
+fn rates_flow(was: Direction, now: Direction, span: Micros) -> Known<(Flow, Millis)> {
     let ios = growth(was.ios, now.ios)?;
     let merges = growth(was.merges, now.merges)?;
     let Sectors(sectors) = Sectors(growth(was.sectors.0, now.sectors.0)?);
@@ -182,14 +182,19 @@ fn rates_flow(was: Direction, now: Direction, seconds: f64) -> Known<(Flow, Mill
     let bios = count(ios.saturating_add(merges));
     let flow = Flow {
         ios,
-        ios_per_sec: count(ios) / seconds,
-        merges_per_sec: count(merges) / seconds,
-        bytes_per_sec: bytes.as_f64() / seconds,
+        ios_per_sec: per_sec(count(ios), span),
+        merges_per_sec: per_sec(count(merges), span),
+        bytes_per_sec: per_sec(bytes.as_f64(), span),
         await_usec: await_usec(ticks, ios),
         size_bytes_avg: (ios > 0).then(|| bytes.as_f64() / count(ios)),
         merged_pct: if merges > 0 { 100.0 * count(merges) / bios } else { 0.0 },
     };
     Ok((flow, ticks))
+}
+
+/// In iostat's own order, hundredths of a second first: another order rounds other halves up.
+fn per_sec(amount: f64, span: Micros) -> f64 {
+    amount / (span.as_f64() / 10_000.0) * 100.0
 }
 
 fn await_usec(ticks: Millis, ios: u64) -> Option<f64> {

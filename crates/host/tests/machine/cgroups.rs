@@ -118,7 +118,7 @@ fn what_is_missing_has_a_reason_and_one_entry_a_kind() {
     let expected = [
         "io.pressure of 3 cgroups: switched off in this kernel",
         "io.stat of a: controller not enabled",
-        "io.stat of b: not offered by this kernel",
+        "io.stat of b: not offered here",
         "io.stat of c: no permission",
     ];
     let mut found = gaps(&snapshot);

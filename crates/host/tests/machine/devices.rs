@@ -121,5 +121,5 @@ fn a_device_that_sys_does_not_show_is_a_gap() {
     tree.file("proc/diskstats", "8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n");
     let snapshot = tree.full();
     assert_eq!(snapshot.devices.len(), 1);
-    assert_eq!(gaps(&snapshot), ["sys/dev/block of sda: not offered by this kernel"]);
+    assert_eq!(gaps(&snapshot), ["sys/dev/block of sda: not offered here"]);
 }

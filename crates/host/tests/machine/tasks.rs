@@ -30,7 +30,7 @@ fn every_process_is_kept_and_of_the_threads_those_that_wait() {
     assert_eq!((&waiter.cgroup, &postgres.cgroup), (&Ok(path(b"app")), &Ok(path(b"app"))));
     assert_eq!(postgres.io.unwrap().write_bytes, Some(Bytes(4)));
     assert!(journal.kernel_thread && !postgres.kernel_thread);
-    assert_eq!(gaps(&snapshot), ["io of process 20: not offered by this kernel"]);
+    assert_eq!(gaps(&snapshot), ["io of process 20: not offered here"]);
 }
 
 #[test]

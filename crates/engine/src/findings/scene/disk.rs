@@ -26,7 +26,7 @@ pub struct Disk<'a> {
     /// The kernel raises a disk's own in-flight count late when the I/O goes through a partition, so the disk alone
     /// under-reads: 47 % at full saturation was measured on 6.12.
     pub util_pct: f64,
-    /// Whether nothing lies below it.
+    /// Whether it is a disk with nothing below it: what lies lowest, and is no memory and no empty drive.
     pub leaf: bool,
     /// Whether its busy time can be believed.
     pub trust: Trust,
@@ -163,10 +163,10 @@ impl Disk<'_> {
     }
 }
 
-/// Every whole device that a disk lies behind, with its users.
+/// Every whole device, with its users.
 pub(super) fn disks<'a>(window: &'a Window, rates: &'a Rates, workloads: &mut [Workload]) -> Vec<Disk<'a>> {
     let now = &window.t1;
-    let whole = now.devices.iter().filter(|device| device.partition_of.is_none() && !is_no_disk(device));
+    let whole = now.devices.iter().filter(|device| device.partition_of.is_none());
     let mut disks: Vec<_> = whole.map(|device| disk(window, rates, device)).collect();
     share_process_io(&disks, workloads);
     for disk in &mut disks {
@@ -189,7 +189,7 @@ fn disk<'a>(window: &'a Window, rates: &'a Rates, device: &'a Device) -> Disk<'a
         rates: own,
         in_flight_before: window.t0.device(device.dev).map_or(0, |was| was.counters.in_flight),
         util_pct,
-        leaf: device.slaves.is_empty(),
+        leaf: device.slaves.is_empty() && !is_no_disk(device),
         trust: own.map_or(Trust::Trusted, trust),
         shares: Vec::new(),
     }

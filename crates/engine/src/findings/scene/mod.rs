@@ -28,7 +28,7 @@ pub struct Scene<'a> {
     pub window: &'a Window,
     /// What it says per second.
     pub rates: &'a Rates,
-    /// Every whole device that a disk lies behind, by number.
+    /// Every whole device, by number.
     pub disks: Vec<Disk<'a>>,
     /// Every container, service and other cgroup with work of its own, by path.
     pub workloads: Vec<Workload>,
