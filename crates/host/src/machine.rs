@@ -135,12 +135,12 @@ impl Machine {
         }
         let (vmstat, _) = many(self.reader.read(b"proc/vmstat"), vmstat::parse);
         let (dirty_pages, writeback_pages) = vmstat.map_or((None, None), |vm| (vm.dirty_pages, vm.writeback_pages));
-        let in_flight = self.devices.in_flight();
+        let disks = self.devices.look();
         let (mut blocked, cut) = tasks::read_blocked(&mut self.reader, &self.hierarchies);
         for task in &mut blocked {
             task.io_uring = self.io_uring.contains(&task.pid);
         }
-        Look { at, blocked, cut, dirty_pages, writeback_pages, in_flight }
+        Look { at, blocked, cut, dirty_pages, writeback_pages, disks }
     }
 
     /// Where a cgroup's directory lies below the root.

@@ -50,12 +50,17 @@ pub(crate) fn read_filesystems(
         let disk =
             find(places, dev).and_then(|place| place.dir.as_deref()).and_then(|dir| dir.rsplit(|&b| b == b'/').next());
         let own = disk.filter(|_| mount.fs_type.starts_with(b"ext")).and_then(|disk| read_ext4_options(reader, disk));
+        let journal_dir = disk.and_then(|disk| journal_dir(&journals, disk));
+        let journal_file = journal_dir.map(|dir| join(&[b"proc/fs/jbd2", dir, b"info"]));
+        let journal = journal_file.as_deref().ok_or(Gap::NotInKernel);
+        let journal = journal.and_then(|file| read_journal(reader, file, disk.unwrap_or_default(), gaps));
         filesystems.push(Filesystem {
             dev,
             fs_type: escape(&mount.fs_type).into_owned(),
             mount_point: escape(&mount.mount_point).into_owned(),
             options: own.unwrap_or_else(|| escape(&mount.super_options).into_owned()),
-            journal: read_journal(reader, &journals, disk, gaps),
+            journal_file: journal_file.filter(|_| journal.is_ok()).map(|file| format!("/{}", escape(&file))),
+            journal,
         });
     }
     filesystems
@@ -69,20 +74,17 @@ fn read_ext4_options(reader: &mut Reader, disk: &[u8]) -> Option<String> {
     Some(lines.join(","))
 }
 
-/// A journal's folder is named by the disk and the journal's inode: `dm-0-8`.
-fn read_journal(
-    reader: &mut Reader,
-    journals: &[Entry],
-    disk: Option<&[u8]>,
-    gaps: &mut Gaps,
-) -> Known<jbd2_info::Jbd2Info> {
-    let disk = disk.ok_or(Gap::NotInKernel)?;
+/// The folder of a disk's journal among those of all: it is named by the disk and the journal's inode, `dm-0-8`.
+fn journal_dir<'a>(journals: &'a [Entry], disk: &[u8]) -> Option<&'a [u8]> {
     let is_of_disk = |name: &[u8]| {
         let inode = name.strip_prefix(disk).and_then(|rest| rest.strip_prefix(b"-"));
         inode.is_some_and(|inode| !inode.is_empty() && inode.iter().all(u8::is_ascii_digit))
     };
-    let journal = journals.iter().find(|journal| is_of_disk(&journal.name)).ok_or(Gap::NotInKernel)?;
-    let (info, lost) = many(reader.read(&join(&[b"proc/fs/jbd2", &journal.name, b"info"])), jbd2_info::parse);
+    journals.iter().map(|journal| journal.name.as_slice()).find(|name| is_of_disk(name))
+}
+
+fn read_journal(reader: &mut Reader, file: &[u8], disk: &[u8], gaps: &mut Gaps) -> Known<jbd2_info::Jbd2Info> {
+    let (info, lost) = many(reader.read(file), jbd2_info::parse);
     gaps.lost("jbd2 info", Of::Filesystem, &lost, || disk);
     if let Err(reason) = info {
         gaps.missing("jbd2 info", Of::Filesystem, reason, || disk);

@@ -64,6 +64,15 @@ pub struct Flushes {
     pub ticks_ms: Millis,
 }
 
+impl Counters {
+    /// All that was completed: reads, writes, discards and flushes.
+    #[must_use]
+    pub fn completed(&self) -> u64 {
+        let rarer = [self.discard.map(|discard| discard.ios), self.flush.map(|flush| flush.ios)];
+        [self.read.ios, self.write.ios].into_iter().chain(rarer.into_iter().flatten()).fold(0, u64::saturating_add)
+    }
+}
+
 const COUNTERS: &str = "11, 15 or 17 counters";
 
 /// Parses `/proc/diskstats`.

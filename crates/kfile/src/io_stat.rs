@@ -84,27 +84,62 @@ pub fn parse_into(bytes: &[u8], rows: &mut Vec<Row>) -> Lost {
 
 fn push_line(line: &[u8], rows: &mut Vec<Row>) -> Result<(), &'static str> {
     let mut current: Option<Row> = None;
-    for field in scan::fields(line) {
-        if let Some((key, value)) = scan::key_value(field) {
-            let row = current.as_mut().ok_or("MAJ:MIN before the first key")?;
-            set(row, key, value).ok_or("key=number")?;
-        } else {
-            let dev = scan::value(field).ok_or("MAJ:MIN or key=number")?;
-            rows.extend(current.replace(Row::idle(dev)));
-        }
+    let mut rest = line;
+    loop {
+        rest = match rest {
+            [] => break,
+            [b' ' | b'\t', rest @ ..] => rest,
+            _ => match current.as_mut().and_then(|row| set_counter(row, rest)) {
+                Some(rest) => rest,
+                None => {
+                    let end = rest.iter().position(|&b| b == b' ' || b == b'\t').unwrap_or(rest.len());
+                    let (field, rest) = rest.split_at(end);
+                    push_field(field, &mut current, rows)?;
+                    rest
+                }
+            },
+        };
     }
     rows.extend(current);
     Ok(())
 }
 
+/// Sets one of the counters that nearly every line has, and gives what is behind it. `None` for all else.
+///
+/// In one pass over key and number, which takes half the time of splitting fields first: every cgroup has six of them
+/// for each disk.
+fn set_counter<'a>(row: &mut Row, rest: &'a [u8]) -> Option<&'a [u8]> {
+    let (slot, rest) = match rest {
+        [b'r', b'b', b'y', b't', b'e', b's', b'=', rest @ ..] => (&mut row.read_bytes.0, rest),
+        [b'w', b'b', b'y', b't', b'e', b's', b'=', rest @ ..] => (&mut row.write_bytes.0, rest),
+        [b'd', b'b', b'y', b't', b'e', b's', b'=', rest @ ..] => (&mut row.discard_bytes.0, rest),
+        [b'r', b'i', b'o', b's', b'=', rest @ ..] => (&mut row.read_ios, rest),
+        [b'w', b'i', b'o', b's', b'=', rest @ ..] => (&mut row.write_ios, rest),
+        [b'd', b'i', b'o', b's', b'=', rest @ ..] => (&mut row.discard_ios, rest),
+        _ => return None,
+    };
+    let (value, rest) = scan::leading_number(rest)?;
+    if !matches!(rest, [] | [b' ' | b'\t', ..]) {
+        return None;
+    }
+    *slot = value;
+    Some(rest)
+}
+
+fn push_field(field: &[u8], current: &mut Option<Row>, rows: &mut Vec<Row>) -> Result<(), &'static str> {
+    if let Some((key, value)) = scan::key_value(field) {
+        let row = current.as_mut().ok_or("MAJ:MIN before the first key")?;
+        return set(row, key, value).ok_or("key=number");
+    }
+    let dev = scan::device(field).ok_or("MAJ:MIN or key=number")?;
+    rows.extend(current.replace(Row::idle(dev)));
+    Ok(())
+}
+
+/// Sets what [`set_counter`] did not: a rarer key, or one with a value that is no number. Others are skipped.
 fn set(row: &mut Row, key: &[u8], value: &[u8]) -> Option<()> {
     match key {
-        b"rbytes" => row.read_bytes = Bytes(scan::number(value)?),
-        b"wbytes" => row.write_bytes = Bytes(scan::number(value)?),
-        b"dbytes" => row.discard_bytes = Bytes(scan::number(value)?),
-        b"rios" => row.read_ios = scan::number(value)?,
-        b"wios" => row.write_ios = scan::number(value)?,
-        b"dios" => row.discard_ios = scan::number(value)?,
+        b"rbytes" | b"wbytes" | b"dbytes" | b"rios" | b"wios" | b"dios" => return None,
         b"cost.usage" => row.cost_usage_usec = Some(Micros(scan::number(value)?)),
         b"cost.wait" => row.cost_wait_usec = Some(Micros(scan::number(value)?)),
         b"cost.vrate" => row.cost_vrate_centipct = Some(scan::centi(value)?),

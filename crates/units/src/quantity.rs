@@ -22,6 +22,13 @@ pub fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
+/// The nearest whole number; 0 for what is negative or no number, the largest for what does not fit.
+#[expect(clippy::as_conversions, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
+#[must_use]
+pub fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
 macro_rules! quantity {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -40,6 +47,12 @@ macro_rules! quantity {
             #[must_use]
             pub fn as_f64(self) -> f64 {
                 count(self.0)
+            }
+
+            /// The nearest whole amount; 0 for what is negative or no number.
+            #[must_use]
+            pub fn rounded(amount: f64) -> Self {
+                Self(whole(amount))
             }
 
             /// The difference, or 0 where `earlier` is the larger.

@@ -76,10 +76,15 @@ impl Tree {
         let host = HOST_FILES.iter().map(PathBuf::from).chain(["proc/diskstats".into(), "proc/uptime".into()]);
         let disks = DISKS.iter().map(|(_, name)| disk_dir(name).join("diskseq"));
         let cgroups = self.cgroups.iter().enumerate().flat_map(|(at, dir)| {
-            let names = cgroup_files(u64::try_from(at).unwrap_or_default(), moment, at == 0);
+            let names = cgroup_files(u64::try_from(at).unwrap_or_default(), moment, self.below_root(at));
             names.into_iter().filter(|file| file.counters).map(|file| dir.join(file.name))
         });
         host.chain(disks).chain(cgroups).map(|file| root.join(file)).collect()
+    }
+
+    /// How many cgroups there are below the root, for the root alone.
+    fn below_root(&self, at: usize) -> Option<usize> {
+        (at == 0).then(|| self.cgroups.len() - 1)
     }
 
     fn write(&self, moment: u64, interrupt: &Interrupt) -> Result<()> {
@@ -89,7 +94,7 @@ impl Tree {
             interrupt.check()?;
             let dir = root.join(dir);
             fs::create_dir_all(&dir)?;
-            for file in cgroup_files(u64::try_from(at)?, moment, at == 0) {
+            for file in cgroup_files(u64::try_from(at)?, moment, self.below_root(at)) {
                 fs::write(dir.join(file.name), file.text)?;
             }
         }
@@ -123,7 +128,7 @@ struct CgroupFile {
     counters: bool,
 }
 
-fn cgroup_files(at: u64, moment: u64, is_root: bool) -> Vec<CgroupFile> {
+fn cgroup_files(at: u64, moment: u64, below_root: Option<usize>) -> Vec<CgroupFile> {
     // Numbers of a real length that grow from the first moment to the second.
     let number = |scale: u64| (at + 7) * scale * (10 + moment) / 10;
     let io = |(dev, _): &(&str, &str)| {
@@ -139,8 +144,13 @@ fn cgroup_files(at: u64, moment: u64, is_root: bool) -> Vec<CgroupFile> {
         file("memory.stat", memory(), true),
         file("cgroup.controllers", "cpu io memory pids\n".into(), false),
     ];
-    if !is_root {
-        files.extend([
+    match below_root {
+        // From 4.14. A walk goes by the root's: while it counts as many as are known, no directory is asked.
+        Some(below) => {
+            let text = format!("nr_descendants {below}\nnr_dying_descendants 0\n");
+            files.push(file("cgroup.stat", text, true));
+        }
+        None => files.extend([
             file("memory.current", format!("{}\n", number(1_048_576)), true),
             file("cgroup.events", "populated 1\nfrozen 0\n".into(), true),
             file("cgroup.type", "domain\n".into(), false),
@@ -148,7 +158,7 @@ fn cgroup_files(at: u64, moment: u64, is_root: bool) -> Vec<CgroupFile> {
             file("io.weight", "default 100\n".into(), false),
             file("memory.high", "max\n".into(), false),
             file("memory.max", "max\n".into(), false),
-        ]);
+        ]),
     }
     files
 }

@@ -73,9 +73,9 @@ mod tests {
 
     #[test]
     fn a_rule_that_the_table_does_not_name_is_refused() {
-        let both = "static RULES: &[Rule] = &[Rule { explains: &[], ..swap_io::RULE }, slow_device::RULE];";
+        let both = "static RULES: &[Line] = &[line(swap_io::RULE, &[]), line(slow_device::RULE, &[])];";
         assert_eq!(found(both), Vec::<String>::new());
-        let one = "// slow_device::RULE\nuse super::slow_device;\nstatic RULES: &[Rule] = &[Rule { ..swap_io::RULE }];";
+        let one = "// slow_device::RULE\nuse super::slow_device;\nstatic RULES: &[Line] = &[line(swap_io::RULE, &[])];";
         assert_eq!(found(one), [format!("{DIR}slow_device.rs: a rule that findings/table.rs does not name")]);
         assert_eq!(found("").len(), 2);
     }

@@ -28,7 +28,7 @@ pub(super) fn run(args: &ExplainArgs, screen: &Screen, out: &mut dyn Write) -> R
 }
 
 fn unknown(id: &str) -> Failure {
-    let hint = did_you_mean(&nearest(id, RULES.iter().map(|rule| rule.id)));
+    let hint = did_you_mean(&nearest(id, RULES.iter().map(|line| line.rule.id)));
     Failure::usage(format!("no such finding: {}", quell_units::escape(id.as_bytes())))
         .hint(hint.unwrap_or_else(|| "quell explain lists all ids".into()))
 }

@@ -113,11 +113,7 @@ impl Device {
         let flush = rates.and_then(|rates| rates.flush);
         let name_of = |dev| scene.window.t1.device(dev).map(|device| device.name.to_string());
         let before = scene.window.t0.device(disk.dev);
-        let used = |device: &snapshot::Device| {
-            let counters = &device.counters;
-            let rarer = [counters.discard.map(|discard| discard.ios), counters.flush.map(|flush| flush.ios)];
-            counters.read.ios > 0 || counters.write.ios > 0 || rarer.into_iter().flatten().any(|ios| ios > 0)
-        };
+        let used = |device: &snapshot::Device| device.counters.completed() > 0;
         Self {
             name: disk.name.to_string(),
             dev: disk.dev.to_string(),

@@ -1,6 +1,6 @@
 //! `quell.explain/1`: what the rules mean.
 
-use quell_engine::findings::Rule;
+use quell_engine::findings::Line;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -37,22 +37,22 @@ pub struct Explained {
 impl Document {
     /// The document of some rules.
     #[must_use]
-    pub fn of<'a>(rules: impl IntoIterator<Item = &'a Rule>) -> Self {
+    pub fn of<'a>(rules: impl IntoIterator<Item = &'a Line>) -> Self {
         Self { schema: "quell.explain/1", rules: rules.into_iter().map(Explained::of).collect() }
     }
 }
 
 impl Explained {
-    fn of(rule: &Rule) -> Self {
-        let explain = rule.explain;
+    fn of(line: &Line) -> Self {
+        let explain = line.rule.explain;
         Self {
-            id: rule.id,
+            id: line.rule.id,
             means: explain.means,
             kernel: explain.kernel,
             evidence: explain.evidence,
             change: explain.change,
             undo: explain.undo,
-            explains: rule.explains.iter().map(|(id, _)| *id).collect(),
+            explains: line.explains.iter().map(|(id, _)| *id).collect(),
         }
     }
 }

@@ -14,9 +14,9 @@ pub fn line(passed: Duration, of: Duration, disks: &[Device], look: &Look) -> St
         format!("watching {:.0} of {:.0} s", passed.as_secs_f64(), of.as_secs_f64()),
         format!("{} waiting", counted(waiting, "task", "tasks")),
     ];
-    items.extend(look.in_flight.iter().filter(|(_, requests)| *requests > 0).filter_map(|(dev, requests)| {
-        let disk = disks.iter().find(|disk| disk.dev == *dev && disk.partition_of.is_none())?;
-        Some(format!("{} {requests} in flight", disk.name))
+    items.extend(look.disks.iter().filter(|disk| disk.in_flight > 0).filter_map(|look| {
+        let disk = disks.iter().find(|disk| disk.dev == look.dev && disk.partition_of.is_none())?;
+        Some(format!("{} {} in flight", disk.name, look.in_flight))
     }));
     items.join(" · ")
 }

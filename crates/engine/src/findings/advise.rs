@@ -1,73 +1,181 @@
 //! The commands that advice gives: what the shell or systemd can do on this host, and what takes it back.
 //!
-//! A workload under systemd is limited through systemd, because a raw write to a unit's cgroup is lost at the next
-//! daemon-reload. A name that would need quoting beyond the ordinary gets no command: nothing that a host calls itself
-//! may end up as shell syntax.
+//! The one place that writes commands, because they differ by host and not by rule: a workload under systemd is set
+//! through systemd, since a raw write to a unit's cgroup is lost at the next daemon-reload; version 1 has other files; and
+//! undo restores what was there, not a default. A name that would need quoting beyond the ordinary gets no command:
+//! nothing that a host calls itself may end up as shell syntax.
 
-use quell_units::{CgroupPath, count};
+use quell_units::{Bytes, CgroupPath, DevNum, count, whole};
 
 use super::finding::Advice;
 use super::scene::{CapKey, Disk, Scene, Workload};
 
+/// A command, and the one that takes it back.
+type Pair = Option<(String, String)>;
+
+impl Advice {
+    /// This advice with its commands, where there are any.
+    fn with(self, pair: Pair) -> Self {
+        let (command, undo) = pair.unzip();
+        Self { command, undo, ..self }
+    }
+}
+
 /// Advice to cap a workload on a disk at about half of what it does now.
 pub(super) fn cap_at_half(scene: &Scene, workload: &Workload, disk: &Disk) -> Advice {
+    if workload.inner {
+        return Advice::text(format!(
+            "see what in {} does it: processes there, or cgroups that ended in the window; a cap would hold all below",
+            workload.name
+        ));
+    }
     let io = workload.io_on(disk.dev);
     let (read, write) = io.map_or((0.0, 0.0), |io| (io.read.bytes_per_sec, io.write.bytes_per_sec));
     let (key, rate) = if write >= read { (CapKey::WriteBytes, write) } else { (CapKey::ReadBytes, read) };
     let limit = round(rate / 2.0);
     let what = if key.is_write() { "writes" } else { "reads" };
-    let advice = Advice::text(format!(
+    let text = format!(
         "cap {}'s {what} on {} at {}/s, about half of what it does now",
         workload.name,
         disk.name,
-        quell_units::Bytes(limit)
-    ))
-    .risk("its own work takes longer; buffered writes pile up in its page cache and the next fsync waits for them");
-    set_cap(scene, &workload.path, disk, key, limit).map_or(advice.clone(), |(command, undo)| Advice {
-        command: Some(command),
-        undo: Some(undo),
-        ..advice
-    })
+        Bytes(limit)
+    );
+    let buffered = scene.backlog(&workload.path).is_some_and(|backlog| backlog.bytes() > 1e6);
+    let risk = if buffered {
+        "its writes pile up in the page cache, and its next fsync waits for them"
+    } else {
+        "its own work takes longer"
+    };
+    Advice::text(text).risk(risk).with(set_cap(scene, &workload.path, disk.dev, key, Some(limit)))
 }
 
-/// The nearest rate that people would write, by ratio; never below 1 MiB.
+/// Advice to raise or lift a limit.
+pub(super) fn lift(scene: &Scene, path: &CgroupPath, dev: DevNum, key: CapKey, text: impl Into<String>) -> Advice {
+    Advice::text(text).with(set_cap(scene, path, dev, key, None))
+}
+
+/// The nearest rate that people would write, by ratio: one and a half digits of KiB or MiB, never below 64 KiB.
 fn round(bytes_per_sec: f64) -> u64 {
+    const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
-    const STEPS_MIB: [u64; 22] =
-        [1, 2, 3, 5, 8, 10, 15, 20, 30, 50, 80, 100, 150, 200, 300, 500, 800, 1000, 1500, 2000, 3000, 5000];
-    let distance = |mib: u64| (count(mib * MIB) / bytes_per_sec.max(1.0)).ln().abs();
-    STEPS_MIB.into_iter().min_by(|a, b| distance(*a).total_cmp(&distance(*b))).unwrap_or(1) * MIB
+    let distance = |bytes: u64| (count(bytes) / bytes_per_sec.max(1.0)).ln().abs();
+    let kib = (64..1000).map(|n| nice(n) * KIB).filter(|bytes| *bytes >= 64 * KIB);
+    let steps = kib.chain((1..=10_000).map(|n| nice(n) * MIB));
+    steps.min_by(|a, b| distance(*a).total_cmp(&distance(*b))).unwrap_or(MIB)
 }
 
-/// The command that sets one key of a cgroup's limit on a disk, and the one that lifts it.
+/// A number with its digits after the first cut to a half: 28 as 25, 137 as 100.
+fn nice(n: u64) -> u64 {
+    let half = (10_u64.pow(n.checked_ilog10().unwrap_or(0)) / 2).max(1);
+    n / half * half
+}
+
+/// The command that sets one key of a cgroup's limit on a device, or lifts it, and the one that restores what was.
 ///
 /// None where the cgroup has no such file: what the io controller does not reach cannot be limited by it.
-fn set_cap(scene: &Scene, path: &CgroupPath, disk: &Disk, key: CapKey, limit: u64) -> Option<(String, String)> {
+fn set_cap(scene: &Scene, path: &CgroupPath, dev: DevNum, key: CapKey, limit: Option<u64>) -> Pair {
     scene.config(path)?.io_max.as_ref().ok()?;
+    let here = || scene.caps.iter().filter(|cap| cap.cgroup == *path && cap.key == key);
+    let before = here().find(|cap| cap.dev == dev).map(|cap| whole(cap.limit_per_sec));
     if let Some(unit) = unit_to_set(path) {
-        let property = if key.is_write() { "IOWriteBandwidthMax" } else { "IOReadBandwidthMax" };
-        let set = |value: &str| format!("systemctl set-property --runtime {unit} '{property}={value}'");
-        return Some((set(&format!("/dev/{} {limit}", disk.name)), set("")));
+        // An assignment adds to the list and an empty one clears it, so that the others are said again.
+        let others: Vec<(DevNum, u64)> =
+            here().filter(|cap| cap.dev != dev).map(|cap| (cap.dev, whole(cap.limit_per_sec))).collect();
+        let set = |limit: Option<u64>| {
+            let rows = others.iter().copied().chain(limit.map(|limit| (dev, limit)));
+            let list: Option<Vec<String>> =
+                rows.map(|(dev, limit)| Some(format!("'{}={} {limit}'", property(key), node(scene, dev)?))).collect();
+            Some(
+                format!("systemctl set-property --runtime {unit} '{}=' {}", property(key), list?.join(" "))
+                    .trim_end()
+                    .into(),
+            )
+        };
+        return Some((set(limit)?, set(before)?));
     }
     let v1 = scene.window.t1.host.cgroups.io_is_v1();
     let file = plain(&scene.cgroup_file(path, if v1 { key.v1_file() } else { "io.max" }))?;
-    let set = |value: &str| {
-        if v1 {
-            format!("echo '{} {value}' > {file}", disk.dev)
-        } else {
-            format!("echo '{} {}={value}' > {file}", disk.dev, key.as_str())
-        }
+    let set = |limit: Option<u64>| match (v1, limit) {
+        (true, limit) => format!("echo '{dev} {}' > {file}", limit.unwrap_or(0)),
+        (false, None) => format!("echo '{dev} {}=max' > {file}", key.as_str()),
+        (false, Some(limit)) => format!("echo '{dev} {}={limit}' > {file}", key.as_str()),
     };
-    Some((set(&limit.to_string()), set(if v1 { "0" } else { "max" })))
+    Some((set(limit), set(before)))
+}
+
+const fn property(key: CapKey) -> &'static str {
+    match key {
+        CapKey::ReadBytes => "IOReadBandwidthMax",
+        CapKey::WriteBytes => "IOWriteBandwidthMax",
+        CapKey::ReadIos => "IOReadIOPSMax",
+        CapKey::WriteIos => "IOWriteIOPSMax",
+    }
+}
+
+/// Advice to give a memory limit another value.
+pub(super) fn set_memory(scene: &Scene, path: &CgroupPath, file: &str, from: Bytes, to: Bytes, text: &str) -> Advice {
+    let set = |bytes: Bytes| {
+        if let Some(unit) = unit_to_set(path) {
+            let property = if file == "memory.high" { "MemoryHigh" } else { "MemoryMax" };
+            return Some(format!("systemctl set-property --runtime {unit} {property}={}", bytes.0));
+        }
+        // Version 1 has its own hierarchy for memory, of which the mount is not known here.
+        let v2 = !scene.window.t1.host.cgroups.io_is_v1();
+        let file = plain(&scene.cgroup_file(path, file)).filter(|_| v2)?;
+        Some(format!("echo {} > {file}", bytes.0))
+    };
+    Advice::text(text).with(set(to).zip(set(from)))
+}
+
+/// Advice to give a cgroup another weight under iocost.
+pub(super) fn set_weight(scene: &Scene, path: &CgroupPath, dev: DevNum, from: u32, to: u32, text: String) -> Advice {
+    let set = |weight: u32| {
+        if let Some(unit) = unit_to_set(path) {
+            return Some(format!("systemctl set-property --runtime {unit} IOWeight={weight}"));
+        }
+        Some(format!("echo '{dev} {weight}' > {}", plain(&scene.cgroup_file(path, "io.weight"))?))
+    };
+    Advice::text(text).with(set(to).zip(set(from)))
+}
+
+/// Advice to turn iocost on or off for a disk.
+pub(super) fn set_iocost(scene: &Scene, disk: &Disk, on: bool, text: &str) -> Advice {
+    let file = plain(&scene.cgroup_file(&CgroupPath::root(), "io.cost.qos"));
+    let set = |on: bool| Some(format!("echo '{} enable={}' > {}", disk.dev, u8::from(on), file.as_ref()?));
+    Advice::text(text).with(set(on).zip(set(!on)))
+}
+
+/// Advice to write a value to one of a disk's queue files.
+pub(super) fn set_queue(disk: &Disk, file: &str, to: &str, from: &str, text: impl Into<String>) -> Advice {
+    let path = plain(&format!("/sys/block/{}/queue/{file}", disk.name.as_str()));
+    let set = |value: &str| Some(format!("echo {} > {}", plain(value)?, path.as_ref()?));
+    Advice::text(text).with(set(to).zip(set(from)))
+}
+
+/// Advice to set a sysctl of `vm`, undone by setting the one that counted before.
+pub(super) fn set_vm(key: &str, to: u64, before: (&str, u64), text: impl Into<String>) -> Advice {
+    let set = |key: &str, value: u64| format!("sysctl -w vm.{key}={value}");
+    Advice::text(text).with(Some((set(key, to), set(before.0, before.1))))
+}
+
+/// Advice with a command that changes nothing.
+pub(super) fn look(text: impl Into<String>, command: Option<String>) -> Advice {
+    Advice { command, ..Advice::text(text) }
 }
 
 /// The systemd unit that a cgroup is, where it is one.
 fn unit_to_set(path: &CgroupPath) -> Option<String> {
     let name = std::str::from_utf8(path.name()).ok()?;
-    let is_unit = [".service", ".scope"].iter().any(|suffix| name.ends_with(suffix));
+    let is_unit = [".service", ".scope", ".slice"].iter().any(|suffix| name.ends_with(suffix));
     let top = path.components().next()?;
     let under_systemd = top.ends_with(b".slice") || top == b"init.scope";
     (is_unit && under_systemd).then(|| plain(name)).flatten()
+}
+
+/// A device's node; the kernel writes the `/` of a name as `!` in sysfs.
+pub(super) fn node(scene: &Scene, dev: DevNum) -> Option<String> {
+    let name = scene.window.t1.device(dev)?.name;
+    plain(&format!("/dev/{}", name.as_str().replace('!', "/")))
 }
 
 /// The text, where it may stand between single quotes, or bare, in a shell.
@@ -76,16 +184,14 @@ pub(super) fn plain(text: &str) -> Option<String> {
     text.chars().all(harmless).then(|| text.to_owned())
 }
 
-/// Advice to write a value to one of a disk's queue files.
-pub(super) fn set_queue(disk: &Disk, file: &str, value: &str, before: Option<&str>, text: impl Into<String>) -> Advice {
-    let path = plain(&format!("/sys/block/{}/queue/{file}", disk.name.as_str()));
-    let echo = |value: &str| path.as_ref().map(|path| format!("echo {value} > {path}"));
-    Advice { command: echo(value), undo: before.and_then(plain).and_then(|before| echo(&before)), ..Advice::text(text) }
-}
-
 #[cfg(test)]
 mod tests {
+    use quell_kfile::io_max::Row;
+    use quell_units::Limit;
+
     use super::*;
+    use crate::findings::written::{Did, Written, number};
+    use crate::rates::Rates;
 
     #[test]
     fn a_name_that_a_shell_would_read_gets_no_command() {
@@ -96,8 +202,71 @@ mod tests {
 
     #[test]
     fn half_a_rate_is_a_number_that_people_would_write() {
-        assert_eq!(round(59e6), 50 << 20);
-        assert_eq!(round(29.5e6), 30 << 20);
-        assert_eq!(round(10.0), 1 << 20);
+        for (rate, nice) in
+            [(59e6, 55 << 20), (29.5e6, 30 << 20), (150e3, 150 << 10), (10.0, 65 << 10), (1e9, 950 << 20)]
+        {
+            assert_eq!(round(rate), nice, "{rate}");
+        }
+    }
+
+    /// A host where `path` has limits for writes on two disks.
+    fn limited(path: &str) -> Written {
+        let mut host = Written::new();
+        for (minor, name) in [(0, "sda"), (1, "cciss!c0d0")] {
+            host.disk(minor, name, "/sys/devices/pci0000:00/ata1/block", Did::default());
+        }
+        if path.contains('/') {
+            host.cgroup("system.slice", 0.0, &[]);
+        }
+        host.cgroup(path, 0.0, &[]);
+        host.configure(path, |config| {
+            let row = |minor, bytes| Row {
+                dev: number(minor),
+                read_bytes_per_sec: Limit::Max,
+                write_bytes_per_sec: Limit::At(Bytes(bytes)),
+                read_ios_per_sec: Limit::Max,
+                write_ios_per_sec: Limit::Max,
+            };
+            config.io_max = Ok(vec![row(0, 200), row(1, 300)]);
+        });
+        host
+    }
+
+    fn commands(host: &Written, path: &str, limit: Option<u64>) -> (String, String) {
+        let rates = Rates::of(&host.window);
+        let scene = Scene::of(&host.window, &rates);
+        let path = CgroupPath::new(path.as_bytes()).unwrap();
+        set_cap(&scene, &path, number(0), CapKey::WriteBytes, limit).unwrap()
+    }
+
+    #[test]
+    fn undo_restores_the_limit_that_was_there() {
+        let (set, undo) = commands(&limited("etl"), "etl", Some(100));
+        assert_eq!(set, "echo '8:0 wbps=100' > /sys/fs/cgroup/etl/io.max");
+        assert_eq!(undo, "echo '8:0 wbps=200' > /sys/fs/cgroup/etl/io.max");
+        let (lift, undo) = commands(&limited("etl"), "etl", None);
+        assert_eq!(lift, "echo '8:0 wbps=max' > /sys/fs/cgroup/etl/io.max");
+        assert_eq!(undo, "echo '8:0 wbps=200' > /sys/fs/cgroup/etl/io.max");
+    }
+
+    #[test]
+    fn a_unit_keeps_its_limits_on_other_disks() {
+        let unit = "system.slice/db.service";
+        let (set, undo) = commands(&limited(unit), unit, Some(100));
+        let start = "systemctl set-property --runtime db.service 'IOWriteBandwidthMax='";
+        let other = "'IOWriteBandwidthMax=/dev/cciss/c0d0 300'";
+        assert_eq!(set, format!("{start} {other} 'IOWriteBandwidthMax=/dev/sda 100'"));
+        assert_eq!(undo, format!("{start} {other} 'IOWriteBandwidthMax=/dev/sda 200'"));
+        let (lift, _) = commands(&limited(unit), unit, None);
+        assert_eq!(lift, format!("{start} {other}"));
+    }
+
+    #[test]
+    fn version_1_has_a_file_a_key_and_lifts_with_0() {
+        let mut host = limited("etl");
+        host.window.t1.host.cgroups = crate::snapshot::CgroupMode::V1;
+        let (lift, undo) = commands(&host, "etl", None);
+        assert_eq!(lift, "echo '8:0 0' > /sys/fs/cgroup/etl/blkio.throttle.write_bps_device");
+        assert_eq!(undo, "echo '8:0 200' > /sys/fs/cgroup/etl/blkio.throttle.write_bps_device");
     }
 }

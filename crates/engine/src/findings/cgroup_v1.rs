@@ -19,7 +19,6 @@ pub(super) const RULE: Rule = Rule {
         undo: "Take the option out again.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {

@@ -1,11 +1,13 @@
 //! `device-hung`: requests went in and none comes out, or a dm device is suspended.
 
-use quell_units::count;
+use quell_units::{Micros, MonoMicros, count};
 
+use super::advise;
 use super::evidence::{disk_subject, evidence, finding, of_wait};
-use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Severity, Value};
-use super::scene::{Disk, Scene};
+use super::finding::{Aspect, Evidence, Explain, Finding, Severity, Value};
+use super::scene::{Disk, Scene, Wait};
 use super::table::Rule;
+use crate::snapshot::Snapshot;
 
 pub(super) const RULE: Rule = Rule {
     id: "device-hung",
@@ -16,14 +18,13 @@ pub(super) const RULE: Rule = Rule {
             without end, a storage server that is gone. virtio and network disks have no timeout of their own. Since \
             Linux 5.0 a request is counted when it completes, so such a disk shows %util 100 with aqu-sz 0 and \
             await 0. A suspended dm device shows nothing at all: its requests wait above every counter.",
-        evidence: "Requests in flight at every reading while no read, write, discard or flush completes and the disk is \
-            busy all the time; or dm/suspended = 1 at both moments. Tasks that sleep in one place throughout.",
+        evidence: "Requests in flight and not one read, write, discard or flush completed, over the whole window or for the \
+            last 5 s of it, with the disk busy meanwhile or a task asleep in one place throughout; or dm/suspended = 1.",
         change: "Nothing that quell could write helps. Look at `dmesg` for the driver's resets and timeouts and at the \
             storage behind the disk; resume a suspended dm device once what suspended it is known.",
         undo: "Nothing is changed.",
     },
     find,
-    explains: &[],
 };
 
 /// Below this a flush or an erase that takes its time could look the same.
@@ -34,62 +35,71 @@ fn find(scene: &Scene) -> Vec<Finding> {
 }
 
 fn hung(scene: &Scene, disk: &Disk) -> Option<Finding> {
-    let rates = disk.rates?;
-    let in_flight = disk.device.counters.in_flight;
-    let nothing_completed = rates.ios() == 0 && rates.flush.is_none_or(|flush| flush.ios == 0);
-    let always_in_flight = disk.in_flight_before > 0
-        && in_flight > 0
-        && scene.window.looks.iter().all(|look| look.in_flight.iter().any(|(dev, n)| *dev == disk.dev && *n > 0));
-    if !(disk.leaf && nothing_completed && always_in_flight && rates.seconds >= 1.0) {
+    let rates = disk.rates.filter(|_| disk.leaf)?;
+    let seconds = stands_still_for(scene, disk)?;
+    // A count of requests in flight can leak; then nothing waits for them and the disk's time does not run.
+    let felt = disk.util_pct >= 90.0 * seconds / rates.seconds || waits(scene).next().is_some();
+    let enough = if seconds >= rates.seconds { 1.0 } else { SECONDS_SURE };
+    if !felt || seconds < enough {
         return None;
     }
-    let sure = rates.seconds >= SECONDS_SURE;
-    let source = format!("/proc/diskstats and /sys/block/{}/inflight", disk.name);
+    let in_flight = disk.device.counters.in_flight;
+    let sure = seconds >= SECONDS_SURE;
     let mut out = vec![
-        evidence(Aspect::Device, "in flight", Value::Number(count(in_flight)), source),
-        evidence(Aspect::Device, "completed", Value::Number(0.0), "/proc/diskstats"),
+        evidence(Aspect::Device, "in flight", Value::Number(count(in_flight)), "/proc/diskstats"),
+        evidence(Aspect::Device, "none completed for", Value::Usec(seconds * 1e6), "/proc/diskstats"),
         evidence(Aspect::Device, "util", Value::Pct(disk.util_pct), "/proc/diskstats"),
     ];
     out.extend(waiting(scene));
+    let dmesg = |name: String| format!("dmesg --ctime | grep -iE '{name}|timeout|reset|I/O error' | tail -20");
+    let command = advise::plain(disk.name.as_str()).map(dmesg);
     Some(Finding {
         severity: if sure { Severity::Critical } else { Severity::Warning },
         confidence: if sure { 0.95 } else { 0.6 },
-        summary: format!(
-            "{} hangs: {in_flight} requests in flight, none completed in {:.1} s",
-            disk.name, rates.seconds
-        ),
+        summary: format!("{} hangs: {in_flight} requests in flight, none completed for {seconds:.1} s", disk.name),
         evidence: out,
-        advice: vec![Advice {
-            command: Some(format!("dmesg --ctime | grep -iE '{}|timeout|reset|I/O error' | tail -20", disk.name)),
-            ..Advice::text("see what the driver says, then look at the storage behind the disk")
-        }],
+        advice: vec![advise::look("see what the driver says, then look at the storage behind the disk", command)],
         stall_ratio: 1.0,
         ..finding(RULE.id, disk_subject(disk))
     })
 }
 
-fn suspended(scene: &Scene, disk: &Disk) -> Option<Finding> {
-    let is_suspended = |device: &crate::snapshot::Device| {
-        device.queue.as_deref()?.device_mapper.as_ref().map(|dm| dm.suspended == Ok(true))
+/// For how long the disk has had requests in flight and completed none, up to the end of the window.
+fn stands_still_for(scene: &Scene, disk: &Disk) -> Option<f64> {
+    let window = scene.window;
+    let of_snapshot = |snapshot: &Snapshot| {
+        let counters = &snapshot.device(disk.dev)?.counters;
+        Some((snapshot.clock.system, counters.in_flight, counters.completed()))
     };
-    let before = scene.window.t0.device(disk.dev).and_then(is_suspended)?;
-    if !before || is_suspended(disk.device) != Some(true) {
-        return None;
-    }
-    let dm = disk.queue()?.device_mapper.as_ref()?;
+    let looks = window.looks.iter().filter_map(|look| {
+        let disk = look.disks.iter().find(|look| look.dev == disk.dev)?;
+        Some((look.at, disk.in_flight, disk.completed))
+    });
+    let (end, in_flight, completed) = of_snapshot(&window.t1)?;
+    let earlier: Vec<_> = of_snapshot(&window.t0).into_iter().chain(looks).collect();
+    let still = |(_, in_flight, done): &&(MonoMicros, u64, u64)| *in_flight > 0 && *done == completed;
+    let (since, _, _) = earlier.iter().rev().take_while(still).last()?;
+    (in_flight > 0).then(|| end.since(*since)).flatten().map(Micros::seconds)
+}
+
+fn suspended(scene: &Scene, disk: &Disk) -> Option<Finding> {
+    let dm = disk.queue()?.device_mapper.as_ref().filter(|dm| dm.suspended == Ok(true))?;
+    let before = scene.window.t0.device(disk.dev)?.queue.as_deref()?.device_mapper.as_ref()?;
+    // A resize or a snapshot suspends for a moment: at both readings it was no moment.
+    let sure = before.suspended == Ok(true);
     let name = dm.name.as_deref().unwrap_or(disk.name.as_str());
+    let shown = quell_units::escape(name.as_bytes()).into_owned();
     let source = format!("/sys/block/{}/dm/suspended", disk.name);
-    let mut out =
-        vec![evidence(Aspect::Device, "suspended", Value::Word(quell_units::escape(name.as_bytes()).into()), source)];
+    let mut out = vec![evidence(Aspect::Device, "suspended", Value::Word(shown), source)];
     out.extend(waiting(scene));
-    let command = super::advise::plain(name).map(|name| format!("dmsetup resume {name}"));
+    let command = advise::plain(name).map(|name| format!("dmsetup resume {name}"));
     Some(Finding {
-        severity: Severity::Critical,
-        confidence: 0.95,
+        severity: if sure { Severity::Critical } else { Severity::Warning },
+        confidence: if sure { 0.95 } else { 0.7 },
         summary: format!("{} is suspended: its requests wait above every counter until it is resumed", disk.name),
         evidence: out,
         advice: vec![
-            Advice { command, ..Advice::text("resume it, once what suspended it is known") }
+            advise::look("resume it, once what suspended it is known", command)
                 .risk("a snapshot, a resize or a multipath change may be half done"),
         ],
         stall_ratio: 1.0,
@@ -97,12 +107,16 @@ fn suspended(scene: &Scene, disk: &Disk) -> Option<Finding> {
     })
 }
 
-/// The tasks that were seen waiting in one place throughout; a handful, the rest is counted.
+/// The tasks that were seen waiting in one place throughout.
+fn waits<'s>(scene: &'s Scene) -> impl Iterator<Item = &'s Wait> {
+    scene.workloads.iter().flat_map(|workload| &workload.waits).filter(|wait| wait.throughout())
+}
+
+/// A handful of them; the rest is counted.
 fn waiting(scene: &Scene) -> Vec<Evidence> {
     const SHOWN: usize = 4;
-    let waits: Vec<_> = scene.workloads.iter().flat_map(|w| &w.waits).filter(|wait| wait.throughout()).collect();
-    let mut out: Vec<_> = waits.iter().take(SHOWN).map(|wait| of_wait(wait, Aspect::Tasks)).collect();
-    if let Some(more) = waits.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+    let mut out: Vec<_> = waits(scene).take(SHOWN).map(|wait| of_wait(wait, Aspect::Tasks)).collect();
+    if let Some(more) = waits(scene).count().checked_sub(SHOWN).filter(|more| *more > 0) {
         out.push(evidence(Aspect::Tasks, "and more", Value::Word(more.to_string()), "/proc/PID/wchan"));
     }
     out

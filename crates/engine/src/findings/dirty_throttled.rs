@@ -2,6 +2,7 @@
 
 use quell_units::{Bytes, CgroupPath, Limit, count};
 
+use super::advise;
 use super::evidence::{evidence, finding, of_disk, of_host_backlog, of_stall, of_wait, subject};
 use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Value};
 use super::scene::{Disk, PAGE_BYTES, Scene, WaitKind, Workload};
@@ -23,7 +24,6 @@ pub(super) const RULE: Rule = Rule {
         undo: "Write the old values back with sysctl.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
@@ -38,27 +38,29 @@ fn find(scene: &Scene) -> Vec<Finding> {
 fn throttled(scene: &Scene, workload: &Workload) -> Option<Finding> {
     // Of many looks a tenth: a pause now and then is how the kernel works, and no finding.
     let wait = workload.waits.iter().find(|wait| wait.kind == WaitKind::DirtyPause && wait.seen * 10 >= wait.looks);
-    let host = host_is_over(scene);
-    let memcg = memcg_limit(scene, workload).filter(|(limit, backlog)| backlog.as_f64() >= 0.75 * limit);
-    let seen = wait.is_some() && (host.is_some() || memcg.is_some());
-    let inferred = || host == Some(true) && owns_the_backlog(scene, workload) && workload.stall_ratio() >= 0.2;
+    let host = host_backlog(scene);
+    let memcg = memcg_limit(scene, workload).filter(|memcg| memcg.backlog.as_f64() >= 0.75 * memcg.limit.as_f64());
+    let seen = wait.is_some() && (host != HostBacklog::Below || memcg.is_some());
+    let inferred =
+        || host == HostBacklog::AboveThroughout && owns_the_backlog(scene, workload) && workload.stall_ratio() >= 0.2;
     if !seen && !inferred() {
         return None;
     }
+    let memcg = memcg.filter(|_| host == HostBacklog::Below);
     let disk = scene.leaf_disks().max_by(|a, b| written(workload, a).total_cmp(&written(workload, b)))?;
     let mut out: Vec<Evidence> = wait.into_iter().map(|wait| of_wait(wait, Aspect::Victim)).collect();
     out.extend(of_stall(scene, workload, Aspect::Victim).into_iter().take(1));
-    match memcg.filter(|_| host.is_none()) {
-        Some((limit, backlog)) => out.extend(of_memcg(scene, workload, limit, backlog)),
+    match &memcg {
+        Some(memcg) => out.extend(of_memcg(scene, workload, memcg)),
         None => out.extend(of_host_backlog(scene)),
     }
     out.extend(of_disk(disk));
-    let whose = if host.is_none() { "its memory cgroup's" } else { "the host's" };
+    let whose = if memcg.is_some() { "its memory cgroup's" } else { "the host's" };
     Some(Finding {
         confidence: if seen { 0.9 } else { 0.6 },
         summary: format!("{} is paused in write(): {whose} limit for dirty pages is reached", workload.name),
         evidence: out,
-        advice: advice(scene, host.is_none()),
+        advice: vec![advice(scene, memcg.is_some())],
         stall_ratio: workload.stall_ratio().max(0.25),
         ..finding(RULE.id, subject(workload, Some(disk.name)))
     })
@@ -68,25 +70,45 @@ fn written(workload: &Workload, disk: &Disk) -> f64 {
     workload.io_on(disk.dev).map_or(0.0, |io| io.write.bytes_per_sec)
 }
 
-/// Whether the host's backlog is above the point where writers run free: at some look, and whether at every one.
-fn host_is_over(scene: &Scene) -> Option<bool> {
-    let (background, limit) = scene.dirty_limits()?;
-    let free_run = background.midpoint(limit);
-    let over: Vec<bool> = scene.host_backlogs().into_iter().map(|pages| pages >= free_run).collect();
-    over.contains(&true).then(|| over.iter().all(|over| *over))
+/// The host's backlog against the point up to which writers run free, half-way between the two limits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HostBacklog {
+    Below,
+    AboveAtTimes,
+    AboveThroughout,
 }
 
-/// The dirty limit of the workload's memory cgroup and its backlog, where a memory limit makes it one of its own.
+fn host_backlog(scene: &Scene) -> HostBacklog {
+    let Some(limits) = scene.dirty_limits() else { return HostBacklog::Below };
+    let free_run_pages = limits.background_pages.midpoint(limits.limit_pages);
+    let above: Vec<bool> = scene.host_backlog_pages().into_iter().map(|pages| pages >= free_run_pages).collect();
+    match (above.contains(&true), above.contains(&false)) {
+        (false, _) => HostBacklog::Below,
+        (true, true) => HostBacklog::AboveAtTimes,
+        (true, false) => HostBacklog::AboveThroughout,
+    }
+}
+
+/// A memory cgroup's own dirty domain.
+struct MemcgDirty {
+    limit: Bytes,
+    backlog: Bytes,
+}
+
+/// The dirty domain of the workload's memory cgroup, where a memory limit makes it one of its own.
 ///
 /// As `mdtc_calc_avail` and `domain_dirty_limits` (mm/page-writeback.c) have it: the ratio of the page cache and of what
 /// the memory limit leaves free.
-fn memcg_limit(scene: &Scene, workload: &Workload) -> Option<(f64, Bytes)> {
+fn memcg_limit(scene: &Scene, workload: &Workload) -> Option<MemcgDirty> {
     let backlog = scene.backlog(&workload.path)?;
     let (limit, used) = workload.path.ancestors().find_map(|at| memory_limit(scene, &at))?;
     let file = scene.cgroup(&workload.path)?.memory_stat.ok()?.file_bytes?;
-    let available = file.as_f64() + limit.saturating_sub(used).as_f64();
+    let available = file.saturating_add(limit.saturating_sub(used)).as_f64();
     let ratio_pct = scene.window.t1.system.dirty_ratio_pct.ok().filter(|pct| *pct > 0).unwrap_or(20);
-    Some((available * count(ratio_pct) / 100.0, backlog.dirty.saturating_add(backlog.writeback)))
+    Some(MemcgDirty {
+        limit: Bytes::rounded(available * count(ratio_pct) / 100.0),
+        backlog: backlog.dirty.saturating_add(backlog.writeback),
+    })
 }
 
 fn memory_limit(scene: &Scene, at: &CgroupPath) -> Option<(Bytes, Bytes)> {
@@ -95,33 +117,29 @@ fn memory_limit(scene: &Scene, at: &CgroupPath) -> Option<(Bytes, Bytes)> {
 }
 
 fn owns_the_backlog(scene: &Scene, workload: &Workload) -> bool {
-    let host = scene.host_backlogs().into_iter().max().map_or(0.0, |pages| count(pages) * PAGE_BYTES);
+    let host = scene.host_backlog_pages().into_iter().max().map_or(0.0, |pages| count(pages) * PAGE_BYTES);
     scene.backlog(&workload.path).is_some_and(|backlog| backlog.bytes() >= host / 2.0)
 }
 
-fn of_memcg(scene: &Scene, workload: &Workload, limit: f64, backlog: Bytes) -> [Evidence; 2] {
+fn of_memcg(scene: &Scene, workload: &Workload, memcg: &MemcgDirty) -> [Evidence; 2] {
     let source = scene.cgroup_file(&workload.path, "memory.stat");
+    let value = |bytes: Bytes| Value::Bytes(bytes.as_f64());
     [
-        evidence(Aspect::Memory, "dirty and under write-back", Value::Bytes(backlog.as_f64()), source.clone()),
-        evidence(Aspect::Memory, "limit of its memory cgroup, about", Value::Bytes(limit), source),
+        evidence(Aspect::Memory, "dirty and under write-back", value(memcg.backlog), source.clone()),
+        evidence(Aspect::Memory, "limit of its memory cgroup, about", value(memcg.limit), source),
     ]
 }
 
-fn advice(scene: &Scene, memcg: bool) -> Vec<Advice> {
+fn advice(scene: &Scene, memcg: bool) -> Advice {
     if memcg {
-        return vec![Advice::text(
+        return Advice::text(
             "the limit grows with the container's memory; else the pauses match the writer to the disk",
-        )];
+        );
     }
-    let set = scene.window.t1.system.dirty_bytes.ok().filter(|bytes| bytes.0 > 0);
     let text = "the pauses match the writer to the disk; raise the limit only if bursts should be absorbed in memory";
-    let command = |bytes: u64| Some(format!("sysctl -w vm.dirty_bytes={bytes}"));
-    vec![match set {
-        Some(Bytes(bytes)) => Advice {
-            command: command(bytes.saturating_mul(4)),
-            undo: command(bytes),
-            ..Advice::text(text).risk("a longer fsync: more is dirty when it comes, and more is lost in a crash")
-        },
+    match scene.window.t1.system.dirty_bytes.ok().filter(|bytes| bytes.0 > 0) {
+        Some(Bytes(bytes)) => advise::set_vm("dirty_bytes", bytes.saturating_mul(4), ("dirty_bytes", bytes), text)
+            .risk("a longer fsync: more is dirty when it comes, and more is lost in a crash"),
         None => Advice::text(text),
-    }]
+    }
 }

@@ -4,6 +4,7 @@ use quell_units::{DevName, count};
 
 use super::finding::{Aspect, Evidence, Finding, Subject, SubjectKind, Value};
 use super::scene::{Disk, Scene, Share, Wait, Workload};
+use crate::rates::DiskRates;
 
 /// A piece of evidence.
 pub(super) fn evidence(aspect: Aspect, what: &str, value: Value, source: impl Into<String>) -> Evidence {
@@ -82,6 +83,16 @@ pub(super) fn of_share(scene: &Scene, workload: &Workload, share: &Share, aspect
     out
 }
 
+/// A time in microseconds, for a sentence.
+pub(super) fn usec(usec: f64) -> String {
+    quell_units::Micros::rounded(usec).to_string()
+}
+
+/// What a request took at a disk on the average, for a sentence.
+pub(super) fn took(disk: &Disk) -> String {
+    disk.rates.and_then(DiskRates::await_usec).map_or("an unknown time".into(), usec)
+}
+
 /// The file that counts a cgroup's I/O.
 pub(super) fn io_file(scene: &Scene) -> &'static str {
     if scene.window.t1.host.cgroups.io_is_v1() { "blkio.throttle.io_service_bytes_recursive" } else { "io.stat" }
@@ -118,12 +129,12 @@ pub(super) fn of_wait(wait: &Wait, aspect: Aspect) -> Evidence {
 pub(super) fn of_host_backlog(scene: &Scene) -> Vec<Evidence> {
     let pages = |n: u64| Value::Bytes(count(n) * super::scene::PAGE_BYTES);
     let mut out = Vec::new();
-    if let Some(most) = scene.host_backlogs().into_iter().max() {
+    if let Some(most) = scene.host_backlog_pages().into_iter().max() {
         out.push(evidence(Aspect::Memory, "dirty and under write-back", pages(most), "/proc/vmstat"));
     }
-    if let Some((background, limit)) = scene.dirty_limits() {
-        out.push(evidence(Aspect::Memory, "background threshold", pages(background), "/proc/vmstat"));
-        out.push(evidence(Aspect::Memory, "limit", pages(limit), "/proc/vmstat"));
+    if let Some(limits) = scene.dirty_limits() {
+        out.push(evidence(Aspect::Memory, "background threshold", pages(limits.background_pages), "/proc/vmstat"));
+        out.push(evidence(Aspect::Memory, "limit", pages(limits.limit_pages), "/proc/vmstat"));
     }
     out
 }

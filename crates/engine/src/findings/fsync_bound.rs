@@ -1,11 +1,8 @@
 //! `fsync-bound`: a workload's speed is that of the journal's commits, one for each of its fsyncs.
 
-use quell_units::count;
-
-use super::device_saturated::usec;
-use super::evidence::{evidence, finding, of_disk, of_stall, subject};
+use super::evidence::{evidence, finding, of_disk, of_stall, subject, usec};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::scene::{Disk, Scene, WaitKind, Workload};
+use super::scene::{Commits, Disk, Scene, WaitKind, Workload};
 use super::table::Rule;
 use crate::snapshot::Filesystem;
 
@@ -25,25 +22,18 @@ pub(super) const RULE: Rule = Rule {
         undo: "Nothing is changed.",
     },
     find,
-    explains: &[],
 };
-
-/// What a journal did in the window.
-struct Commits {
-    per_sec: f64,
-    requested_ratio: f64,
-    mean_usec: f64,
-}
 
 fn find(scene: &Scene) -> Vec<Finding> {
     scene.window.t1.filesystems.iter().filter_map(|fs| bound(scene, fs)).collect()
 }
 
 fn bound(scene: &Scene, fs: &Filesystem) -> Option<Finding> {
-    let commits = commits(scene, fs)?;
+    let commits = scene.commits(fs)?;
+    let mean_usec = commits.mean_usec?;
     let disk = scene.disk(fs.dev)?;
     let leaf = scene.leaves(fs.dev).next()?;
-    let busy = commits.per_sec * commits.mean_usec / 1e6;
+    let busy = commits.per_sec * mean_usec / 1e6;
     if commits.per_sec < 10.0 || commits.requested_ratio < 0.9 || busy < 0.5 || leaf.is_queueing() {
         return None;
     }
@@ -52,11 +42,11 @@ fn bound(scene: &Scene, fs: &Filesystem) -> Option<Finding> {
         return None;
     }
     let workload = forcer(scene, disk)?;
-    let info = format!("/proc/fs/jbd2/{}-8/info", disk.name);
+    let info = fs.journal_file.clone().unwrap_or_default();
     let mut out = vec![
         evidence(Aspect::Journal, "commits", Value::PerSec(commits.per_sec), info.clone()),
         evidence(Aspect::Journal, "asked for", Value::Pct(100.0 * commits.requested_ratio), info.clone()),
-        evidence(Aspect::Journal, "each takes", Value::Usec(commits.mean_usec), info),
+        evidence(Aspect::Journal, "each takes", Value::Usec(mean_usec), info),
     ];
     if let Some(flushes) = flushes {
         out.push(evidence(Aspect::Journal, "flushes for each", Value::Number(flushes), "/proc/diskstats"));
@@ -69,7 +59,7 @@ fn bound(scene: &Scene, fs: &Filesystem) -> Option<Finding> {
             "{} waits for its own fsyncs: {:.0} commits/s of {} each on {}",
             workload.name,
             commits.per_sec,
-            usec(commits.mean_usec),
+            usec(mean_usec),
             disk.name
         ),
         evidence: out,
@@ -79,18 +69,6 @@ fn bound(scene: &Scene, fs: &Filesystem) -> Option<Finding> {
         )],
         stall_ratio: busy.min(1.0),
         ..finding(RULE.id, subject(workload, Some(disk.name)))
-    })
-}
-
-fn commits(scene: &Scene, now: &Filesystem) -> Option<Commits> {
-    let was = scene.window.t0.filesystems.iter().find(|fs| fs.dev == now.dev)?;
-    let (was, now) = (was.journal.as_ref().ok()?, now.journal.as_ref().ok()?);
-    let commits = count(now.transactions?.checked_sub(was.transactions?)?);
-    let requested = count(now.requested?.checked_sub(was.requested?)?);
-    (commits > 0.0).then_some(Commits {
-        per_sec: commits / scene.rates.seconds.ok()?,
-        requested_ratio: requested / commits,
-        mean_usec: now.commit_usec_avg?.as_f64(),
     })
 }
 

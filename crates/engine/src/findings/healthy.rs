@@ -1,7 +1,6 @@
 //! `healthy`: no workload waits for a disk longer than it should.
 
-use super::device_saturated::usec;
-use super::evidence::{evidence, finding, host_subject};
+use super::evidence::{evidence, finding, host_subject, usec};
 use super::finding::{Aspect, Explain, Finding, Severity, Value};
 use super::scene::Scene;
 use super::table::Rule;
@@ -16,7 +15,6 @@ pub(super) const RULE: Rule = Rule {
         undo: "Nothing is changed.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {

@@ -17,11 +17,11 @@ pub(super) const RULE: Rule = Rule {
             what they are asked for.",
         evidence: "Populated cgroups whose cgroup.controllers lacks io while the kernel has it. A warning where a disk is \
             queueing or the host is stalled on I/O, so that the answer is hidden; else information.",
-        change: "Name io in cgroup.subtree_control of the cgroup above, on every level; under systemd IOAccounting=yes.",
+        change: "Name io in cgroup.subtree_control of the cgroup above, on every level; under systemd IOAccounting=yes for \
+            a unit among them, or DefaultIOAccounting=yes for all.",
         undo: "`-io` into the same file.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
@@ -44,7 +44,9 @@ fn off(scene: &Scene, off: &[&CgroupPath], first: &CgroupPath) -> Finding {
     let names = off.iter().take(3).map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let more =
         off.len().checked_sub(3).filter(|more| *more > 0).map_or(String::new(), |more| format!(" and {more} more"));
-    let gates = gates(scene, first);
+    let mut gates: Vec<String> = off.iter().flat_map(|path| gates(scene, path)).collect();
+    let mut said = std::collections::HashSet::new();
+    gates.retain(|gate| said.insert(gate.clone()));
     let source = gates.first().cloned().unwrap_or_else(|| scene.cgroup_file(first, "cgroup.controllers"));
     let number = quell_units::count(u64::try_from(off.len()).unwrap_or(u64::MAX));
     Finding {
@@ -58,7 +60,7 @@ fn off(scene: &Scene, off: &[&CgroupPath], first: &CgroupPath) -> Finding {
                 undo: set('-', gates.iter().rev()),
                 ..Advice::text("enable it, from the top down")
             }
-            .risk("under systemd set IOAccounting=yes on the slice instead, or the next reload takes it back"),
+            .risk("under systemd set IOAccounting=yes on a unit among them instead, or the next reload takes it back"),
         ],
         stall_ratio: if hides { 0.5 } else { 0.0 },
         ..finding(RULE.id, subject(hidden))

@@ -2,7 +2,7 @@
 
 use super::evidence::{evidence, finding, host_subject};
 use super::finding::{Advice, Aspect, Explain, Finding, Severity, Value};
-use super::scene::{Scene, WaitKind};
+use super::scene::Scene;
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
@@ -18,7 +18,6 @@ pub(super) const RULE: Rule = Rule {
         undo: "Nothing is changed.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
@@ -28,8 +27,7 @@ fn find(scene: &Scene) -> Vec<Finding> {
 fn false_pressure(scene: &Scene) -> Option<Finding> {
     let some_pct = scene.rates.system.io_pressure.ok()?.some_pct;
     let idle = scene.leaf_disks().all(|disk| disk.util_pct < 20.0 && disk.queue_length_avg() < 0.5);
-    let blocked =
-        scene.workloads.iter().flat_map(|w| &w.waits).any(|wait| wait.throughout() && wait.kind != WaitKind::Other);
+    let blocked = scene.workloads.iter().flat_map(|w| &w.waits).any(|wait| wait.throughout() && !wait.kernel_thread);
     let program = scene.window.t1.tasks.iter().find(|task| task.io_uring)?;
     if some_pct < 50.0 || !idle || blocked {
         return None;

@@ -3,10 +3,11 @@
 use quell_kfile::io_cost_qos::Ctrl;
 use quell_units::CgroupPath;
 
+use super::advise;
 use super::evidence::{evidence, finding, subject};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::iocost_throttled::{Budget, used_up};
-use super::scene::Scene;
+use super::iocost_throttled::of_budget;
+use super::scene::{Budget, Scene};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
@@ -22,20 +23,19 @@ pub(super) const RULE: Rule = Rule {
         undo: "`ctrl=auto` for the disk in io.cost.model; `enable=1` in io.cost.qos.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
     let models = scene.root_config().and_then(|config| config.cost_model.as_deref().ok()).unwrap_or_default();
     let is_auto = |budget: &&Budget| models.iter().any(|row| row.dev == budget.disk.dev && row.ctrl == Ctrl::Auto);
     let idle = |budget: &&Budget| budget.disk.queue_length_avg() < 1.0 && budget.victim.stall_ratio() >= 0.2;
-    used_up(scene).iter().filter(is_auto).filter(idle).map(|budget| mismatch(scene, budget)).collect()
+    scene.budgets_used_up().iter().filter(is_auto).filter(idle).map(|budget| mismatch(scene, budget)).collect()
 }
 
 fn mismatch(scene: &Scene, budget: &Budget) -> Finding {
     let Budget { disk, victim, .. } = budget;
     let root = CgroupPath::root();
-    let mut out = budget.evidence(scene);
+    let mut out = of_budget(scene, budget);
     out.push(evidence(
         Aspect::Limit,
         "model",
@@ -46,8 +46,6 @@ fn mismatch(scene: &Scene, budget: &Budget) -> Finding {
         let source = format!("/sys/block/{}/queue/rotational", disk.name);
         out.push(evidence(Aspect::Device, "rotational", Value::Word(u8::from(rotational).to_string()), source));
     }
-    let qos = super::advise::plain(&scene.cgroup_file(&root, "io.cost.qos"));
-    let set = |on: u8| qos.as_ref().map(|qos| format!("echo '{} enable={on}' > {qos}", disk.dev));
     Finding {
         confidence: 0.9,
         summary: format!(
@@ -56,7 +54,7 @@ fn mismatch(scene: &Scene, budget: &Budget) -> Finding {
         ),
         evidence: out,
         advice: vec![
-            Advice { command: set(0), undo: set(1), ..Advice::text("turn iocost off here until the disk is measured") }
+            advise::set_iocost(scene, disk, false, "turn iocost off here until the disk is measured")
                 .risk("weights have no effect meanwhile"),
             Advice::text(
                 "then measure the disk's model and write it to io.cost.model; set queue/rotational right first",

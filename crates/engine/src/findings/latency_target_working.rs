@@ -2,8 +2,7 @@
 
 use quell_units::Micros;
 
-use super::device_saturated::usec;
-use super::evidence::{evidence, finding, of_disk, of_stall, subject};
+use super::evidence::{evidence, finding, of_disk, of_stall, subject, usec};
 use super::finding::{Advice, Aspect, Explain, Finding, Severity, Value};
 use super::scene::{Disk, Scene, WaitKind, Workload};
 use super::table::Rule;
@@ -17,12 +16,11 @@ pub(super) const RULE: Rule = Rule {
             then it is delayed. Only siblings are held. The held ones wait in rq_qos_wait, as with wbt; io.stat tells \
             nothing of it unless blk_cgroup.blkcg_debug_stats=1.",
         evidence: "A cgroup with io.latency for the disk that uses it, and a sibling on the disk that is stalled for a tenth \
-            of the time or seen in rq_qos_wait.",
+            of the time or seen in rq_qos_wait, with aqu-sz of at least 1.",
         change: "If the target is missed all the same, the disk cannot keep it beside this load: cap the sibling as well.",
         undo: "`target=0` for the disk in io.latency.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
@@ -51,10 +49,14 @@ fn working(
         .users(disk)
         .map(|(workload, _)| workload)
         .filter(|other| {
-            other.path.is_within(&parent) && !other.path.is_within(path) && is_looser(scene, other, disk, target)
+            !other.is_kernel()
+                && !other.inner
+                && other.path.is_within(&parent)
+                && !other.path.is_within(path)
+                && is_looser(scene, other, disk, target)
         })
         .find(|other| other.stall_ratio() >= 0.1 || other.waits.iter().any(|wait| wait.kind == WaitKind::QueueQos))?;
-    let rates = disk.rates?;
+    let rates = disk.rates.filter(|rates| rates.queue_length_avg >= 1.0)?;
     let io = protected.io_on(disk.dev)?;
     let reads = io.read.ios_per_sec >= io.write.ios_per_sec;
     let (kind, took) = if reads { ("read", rates.read.await_usec?) } else { ("write", rates.write.await_usec?) };

@@ -2,8 +2,9 @@
 
 use quell_units::{Bytes, CgroupPath, Limit, ratio};
 
+use super::advise;
 use super::evidence::{evidence, finding, of_stall, subject};
-use super::finding::{Advice, Aspect, Explain, Finding, Value};
+use super::finding::{Aspect, Explain, Finding, Value};
 use super::scene::{PAGE_BYTES, Scene, Workload};
 use super::table::Rule;
 
@@ -14,14 +15,13 @@ pub(super) const RULE: Rule = Rule {
             what looks like a disk problem is a memory problem.",
         kernel: "Page cache is charged to the cgroup that reads it. At memory.max or memory.high the kernel reclaims the \
             cgroup's own cache first; a page that comes back while it was still needed counts as a refault. \
-            memory.pressure stays near zero, since waiting for a read is counted as I/O.",
+            memory.pressure can stay near zero all the while (1.8 % beside 72 % of io.pressure was measured).",
         evidence: "Refaulted file pages of at least three tenths of all bytes the workload reads, at least 50 a second, \
-            with its memory at nine tenths of its limit or of one above it.",
+            with its memory at nine tenths of its limit or of one above it, and a stall of a tenth of the time.",
         change: "Raise the limit, by as much as the working set is larger; or shrink what the program keeps reading.",
         undo: "Write the old limit back.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
@@ -33,7 +33,7 @@ fn thrash(scene: &Scene, workload: &Workload) -> Option<Finding> {
     let read: f64 =
         scene.leaf_disks().filter_map(|disk| workload.io_on(disk.dev)).map(|io| io.read.bytes_per_sec).sum();
     let share = ratio(refaults * PAGE_BYTES, read);
-    if refaults < 50.0 || share < 0.3 {
+    if refaults < 50.0 || share < 0.3 || workload.stall_ratio() < 0.1 {
         return None;
     }
     let (at, file, limit, used) = full_limit(scene, &workload.path)?;
@@ -42,14 +42,14 @@ fn thrash(scene: &Scene, workload: &Workload) -> Option<Finding> {
     let stat = scene.cgroup_file(&workload.path, "memory.stat");
     let mut out = vec![
         evidence(Aspect::Memory, "used", Value::Bytes(used.as_f64()), scene.cgroup_file(&at, "memory.current")),
-        evidence(Aspect::Memory, file, Value::Bytes(limit.as_f64()), limit_file.clone()),
+        evidence(Aspect::Memory, file, Value::Bytes(limit.as_f64()), limit_file),
         evidence(Aspect::Memory, "refaults", Value::PerSec(refaults), stat.clone()),
         evidence(Aspect::Memory, "of its reads", Value::Pct(share.min(1.0) * 100.0), stat),
     ];
     out.extend(of_stall(scene, workload, Aspect::Victim));
     out.extend(super::evidence::of_disk(disk));
-    let command = super::advise::plain(&limit_file).map(|path| format!("echo {} > {path}", limit.0.saturating_mul(2)));
-    let undo = super::advise::plain(&limit_file).map(|path| format!("echo {} > {path}", limit.0));
+    let double = Bytes(limit.0.saturating_mul(2));
+    let text = "give it more memory: double the limit and look again";
     Some(Finding {
         confidence: 0.9,
         summary: format!(
@@ -58,8 +58,7 @@ fn thrash(scene: &Scene, workload: &Workload) -> Option<Finding> {
         ),
         evidence: out,
         advice: vec![
-            Advice { command, undo, ..Advice::text("give it more memory: double the limit and look again") }
-                .risk("the host must have that memory to give"),
+            advise::set_memory(scene, &at, file, limit, double, text).risk("the host must have that memory to give"),
         ],
         stall_ratio: workload.stall_ratio(),
         ..finding(RULE.id, subject(workload, Some(disk.name)))

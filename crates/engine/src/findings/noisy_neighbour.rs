@@ -1,12 +1,10 @@
 //! `noisy-neighbour`: one workload fills a disk's queue, another one waits in it.
 
 use super::advise;
-use super::device_saturated::usec;
-use super::evidence::{evidence, finding, of_disk, of_host_backlog, of_share, of_stall, subject};
+use super::evidence::{evidence, finding, of_disk, of_host_backlog, of_share, of_stall, subject, usec};
 use super::finding::{Aspect, Evidence, Explain, Finding, Severity, Value};
-use super::scene::{Disk, Scene, Share, Workload};
+use super::scene::{Contention, Scene};
 use super::table::Rule;
-use super::workload::WorkloadKind;
 
 pub(super) const RULE: Rule = Rule {
     id: "noisy-neighbour",
@@ -16,119 +14,72 @@ pub(super) const RULE: Rule = Rule {
             single read make that read wait for all of them. Only io.max, io.latency, iocost or bfq know cgroups, and \
             without one of these a share of the disk goes to whoever sends the most.",
         evidence: "A disk that queues (see device-saturated), one workload with at least three fifths of the disk's time, \
-            and another one that waits: io.pressure full or tasks seen waiting for a fifth of the time, or requests of \
-            its kind that take three times what they should.",
+            and another one that does most of its I/O there and waits: io.pressure full or tasks seen waiting for a \
+            fifth of the time, or at least 5 requests a second of a kind that takes three times what it should. An \
+            engine that gives the culprit the larger weight excuses it.",
         change: "Cap the culprit on this disk, or give the victim a weight under iocost or bfq, or a latency target.",
         undo: "Write `max` to the same key of io.max, or reset the unit's property.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    let found = contentions(scene).into_iter().filter(|case| !case.is_of_the_host());
-    found.map(|case| case.finding(scene, RULE.id)).collect()
+    let cases = scene.contentions();
+    cases.iter().filter(|case| !case.is_of_the_host()).map(|case| in_the_way(scene, case, RULE.id)).collect()
 }
 
-/// One workload in another's way on a disk.
-pub(super) struct Contention<'s> {
-    disk: &'s Disk<'s>,
-    victim: &'s Workload,
-    culprit: &'s Workload,
-    share: &'s Share,
-    victims: usize,
-}
-
-/// The disks where one workload fills the queue and another waits; the one that waits most stands for all.
-pub(super) fn contentions<'s>(scene: &'s Scene) -> Vec<Contention<'s>> {
-    scene.leaf_disks().filter(|disk| disk.is_queueing()).filter_map(|disk| contention(scene, disk)).collect()
-}
-
-fn contention<'s>(scene: &'s Scene, disk: &'s Disk<'s>) -> Option<Contention<'s>> {
-    let (culprit, share) = scene.users(disk).next().filter(|(_, share)| share.ratio >= 0.6)?;
-    let mut victims: Vec<&Workload> = scene
-        .users(disk)
-        .filter(|(workload, share)| {
-            !workload.is_kernel() && workload.path != culprit.path && waits(disk, workload, share)
-        })
-        .map(|(workload, _)| workload)
-        .filter(|victim| !means_it(scene, disk, victim, culprit))
-        .collect();
-    victims.sort_by(|a, b| b.stall_ratio().total_cmp(&a.stall_ratio()));
-    Some(Contention { disk, victim: victims.first()?, culprit, share, victims: victims.len() })
-}
-
-/// Whether a workload waits at a disk that queues: by its stall, or by what its requests take.
-fn waits(disk: &Disk, workload: &Workload, share: &Share) -> bool {
-    let slow = |await_usec: Option<f64>, size: Option<f64>, ios: f64| {
-        ios >= 1.0 && await_usec.is_some_and(|usec| usec >= 3.0 * disk.class.fast_usec(size.unwrap_or(0.0)))
+/// The finding of a contention, by this name.
+pub(super) fn in_the_way(scene: &Scene, case: &Contention, id: &'static str) -> Finding {
+    let Contention { disk, victim, culprit, share, victims } = case;
+    let mut evidence = of_victim(scene, case);
+    evidence.extend(of_share(scene, culprit, share, Aspect::Culprit));
+    evidence.push(of_limit(scene, case));
+    evidence.extend(of_disk(disk));
+    if scene.backlog(&culprit.path).is_some_and(|backlog| backlog.bytes() > 64e6) {
+        evidence.extend(of_host_backlog(scene));
+    }
+    let others = if *victims > 1 { format!(" and {} more", victims - 1) } else { String::new() };
+    let wait = match victim.pressure_full_pct().filter(|pct| *pct >= 20.0) {
+        Some(pct) => format!("spends {pct:.0} % of its time waiting for {}", disk.name),
+        None => format!("waits for {}", disk.name),
     };
-    let Some(rates) = disk.rates else { return false };
-    workload.stall_ratio() >= 0.2
-        || slow(rates.read.await_usec, share.io.read.size_bytes_avg, share.io.read.ios_per_sec)
-        || slow(rates.write.await_usec, share.io.write.size_bytes_avg, share.io.write.ios_per_sec)
+    let stall = victim.stall_ratio();
+    Finding {
+        severity: Severity::Critical,
+        confidence: if stall >= 0.2 { 0.95 } else { 0.75 },
+        culprit: Some(subject(culprit, Some(disk.name))),
+        summary: format!("{}{others} {wait}: {} fills the queue", victim.name, culprit.name),
+        evidence,
+        advice: if culprit.is_kernel() { Vec::new() } else { vec![advise::cap_at_half(scene, culprit, disk)] },
+        stall_ratio: stall.max(0.2),
+        ..finding(id, subject(victim, Some(disk.name)))
+    }
 }
 
-/// Whether somebody set it up so: an engine is at work on the disk and gives the culprit the larger weight.
-fn means_it(scene: &Scene, disk: &Disk, victim: &Workload, culprit: &Workload) -> bool {
-    let weight = |workload: &Workload| super::weight_without_engine::weight_in_force(scene, disk, &workload.path);
-    matches!((weight(culprit), weight(victim)), (Some(culprit), Some(victim)) if culprit > victim)
+fn of_victim(scene: &Scene, case: &Contention) -> Vec<Evidence> {
+    let Contention { disk, victim, .. } = case;
+    let mut out = of_stall(scene, victim, Aspect::Victim);
+    let (Some(rates), Some(io)) = (disk.rates, victim.io_on(disk.dev)) else { return out };
+    for (kind, mine, all) in [("read", io.read, rates.read), ("write", io.write, rates.write)] {
+        if let Some(await_usec) = all.await_usec.filter(|_| mine.ios_per_sec >= 1.0) {
+            let healthy = disk.class.fast_usec(mine.size_bytes_avg.unwrap_or(0.0));
+            let text = format!("{} (a healthy disk: about {})", usec(await_usec), usec(healthy));
+            out.push(evidence(Aspect::Victim, &format!("{kind} await"), Value::Word(text), "/proc/diskstats"));
+        }
+    }
+    out
 }
 
-impl Contention<'_> {
-    /// Whether the culprit belongs to the host and the victim does not: then it is the host's own doing.
-    pub(super) fn is_of_the_host(&self) -> bool {
-        let of_host = |workload: &Workload| workload.kind == WorkloadKind::Unit || workload.is_kernel();
-        of_host(self.culprit) && !of_host(self.victim)
-    }
-
-    pub(super) fn finding(&self, scene: &Scene, id: &'static str) -> Finding {
-        let Self { disk, victim, culprit, share, victims } = self;
-        let mut evidence = self.of_victim(scene);
-        evidence.extend(of_share(scene, culprit, share, Aspect::Culprit));
-        evidence.push(self.of_limit(scene));
-        evidence.extend(of_disk(disk));
-        if scene.backlog(&culprit.path).is_some_and(|backlog| backlog.bytes() > 64e6) {
-            evidence.extend(of_host_backlog(scene));
-        }
-        let others = if *victims > 1 { format!(" and {} more", victims - 1) } else { String::new() };
-        let stall = victim.stall_ratio();
-        let wait = if stall >= 0.2 {
-            format!("spends {:.0} % of its time waiting for {}", stall * 100.0, disk.name)
-        } else {
-            format!("waits for {}", disk.name)
-        };
-        Finding {
-            severity: Severity::Critical,
-            confidence: if stall >= 0.2 { 0.95 } else { 0.75 },
-            culprit: Some(subject(culprit, Some(disk.name))),
-            summary: format!("{}{others} {wait}: {} fills the queue", victim.name, culprit.name),
-            evidence,
-            advice: if culprit.is_kernel() { Vec::new() } else { vec![advise::cap_at_half(scene, culprit, disk)] },
-            stall_ratio: stall.max(0.2),
-            ..finding(id, subject(victim, Some(disk.name)))
-        }
-    }
-
-    fn of_victim(&self, scene: &Scene) -> Vec<Evidence> {
-        let mut out = of_stall(scene, self.victim, Aspect::Victim);
-        let (Some(rates), Some(io)) = (self.disk.rates, self.victim.io_on(self.disk.dev)) else { return out };
-        for (kind, mine, all) in [("read", io.read, rates.read), ("write", io.write, rates.write)] {
-            if let Some(await_usec) = all.await_usec.filter(|_| mine.ios_per_sec >= 1.0) {
-                let healthy = self.disk.class.fast_usec(mine.size_bytes_avg.unwrap_or(0.0));
-                let text = format!("{} (a healthy disk: below {})", usec(await_usec), usec(healthy));
-                out.push(evidence(Aspect::Victim, &format!("{kind} await"), Value::Word(text), "/proc/diskstats"));
-            }
-        }
-        out
-    }
-
-    fn of_limit(&self, scene: &Scene) -> Evidence {
-        let caps = scene.caps_over(&self.culprit.path, self.disk.dev).count();
-        let text = if caps == 0 { "none" } else { "set, and not reached" };
-        let source = scene.cgroup_file(&self.culprit.path, "io.max");
-        evidence(Aspect::Culprit, "io.max", Value::Word(text.into()), source)
-    }
+fn of_limit(scene: &Scene, case: &Contention) -> Evidence {
+    let Contention { disk, culprit, .. } = case;
+    let file = scene.config(&culprit.path).map(|config| config.io_max.is_ok());
+    let caps = scene.caps_over(&culprit.path, disk.dev).count();
+    let text = match (file, caps) {
+        (Some(true), 0) => "none",
+        (Some(true), _) => "set, and not in the way",
+        _ => "not there, so no limit can be set",
+    };
+    evidence(Aspect::Culprit, "io.max", Value::Word(text.into()), scene.cgroup_file(&culprit.path, "io.max"))
 }
 
 #[cfg(test)]

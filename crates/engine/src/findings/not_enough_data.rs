@@ -15,7 +15,6 @@ pub(super) const RULE: Rule = Rule {
         undo: "Nothing is changed.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {

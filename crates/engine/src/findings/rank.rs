@@ -13,7 +13,7 @@ use super::table::{Over, RULES, rule};
 /// become its evidence as well. `healthy` is said where nothing of [`Severity::Warning`] or above is left.
 #[must_use]
 pub fn find(scene: &Scene) -> Vec<Finding> {
-    let mut all: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.find)(scene)).collect();
+    let mut all: Vec<Finding> = RULES.iter().flat_map(|line| (line.rule.find)(scene)).collect();
     fold(&mut all, |winner, loser| explains(scene, winner, loser));
     all.sort_by(|a, b| {
         let key = |finding: &Finding| (Reverse(finding.severity), Reverse(stall_step(finding)), place(finding.id));
@@ -28,7 +28,7 @@ pub fn find(scene: &Scene) -> Vec<Finding> {
 
 /// A finding's place in the table.
 fn place(id: &str) -> usize {
-    RULES.iter().position(|rule| rule.id == id).unwrap_or(RULES.len())
+    RULES.iter().position(|line| line.rule.id == id).unwrap_or(RULES.len())
 }
 
 /// The stall in steps of a quarter: 62 % and 67 % are the same to a person, and then the table decides.
@@ -82,20 +82,23 @@ fn fold_ordered(all: &mut Vec<Finding>) {
 
 /// Whether one finding explains another.
 fn explains(scene: &Scene, winner: &Finding, loser: &Finding) -> bool {
-    let table = rule(winner.id).map_or(&[][..], |rule| rule.explains);
+    let table = rule(winner.id).map_or(&[][..], |line| line.explains);
     table.iter().filter(|(id, _)| *id == loser.id).any(|(_, over)| match over {
-        Over::Host => true,
         Over::SameDisk => same_disk(scene, winner, loser),
         Over::SameVictim => victim(winner).is_some() && victim(winner) == victim(loser),
         Over::VictimOrCulprit => {
-            let culprit = winner.culprit.as_ref().and_then(|culprit| culprit.cgroup.as_ref());
-            victim(loser).is_some() && (victim(loser) == victim(winner) || victim(loser) == culprit)
+            victim(loser).is_some() && (victim(loser) == victim(winner) || victim(loser) == culprit(winner))
         }
+        Over::Blamed => victim(winner).is_some() && culprit(loser).or(victim(loser)) == victim(winner),
     })
 }
 
 fn victim(finding: &Finding) -> Option<&quell_units::CgroupPath> {
     finding.subject.cgroup.as_ref()
+}
+
+fn culprit(finding: &Finding) -> Option<&quell_units::CgroupPath> {
+    finding.culprit.as_ref()?.cgroup.as_ref()
 }
 
 /// Whether both are about one disk: the same, or one above the other.

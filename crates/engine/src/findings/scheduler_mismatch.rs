@@ -1,6 +1,5 @@
 //! `scheduler-mismatch`: the disk's I/O scheduler is of the wrong kind for it.
 
-use super::device_saturated::main_user;
 use super::evidence::{disk_subject, evidence, finding, of_disk, subject};
 use super::finding::{Aspect, Explain, Finding, Value};
 use super::scene::{Disk, DiskClass, Scene};
@@ -14,13 +13,12 @@ pub(super) const RULE: Rule = Rule {
         kernel: "A scheduler takes a lock per device and orders requests. One core spends 2.8 us on a 4K read without one, \
             3.4 with mq-deadline, 4.2 with bfq; over many cores one device is held to about 300,000 a second by bfq and \
             500,000 by mq-deadline. A spinning disk gains from order what an NVMe drive has no use for.",
-        evidence: "NVMe with bfq at 3,000 requests a second or more, or with mq-deadline at 100,000, and half of the CPU time \
-            in the kernel; a spinning disk with `none` whose requests queue.",
+        evidence: "NVMe with bfq at 3,000 requests a second or more, or with mq-deadline at 100,000, and half of the CPU time, \
+            or a whole processor, in the kernel; a spinning disk with `none` whose requests queue.",
         change: "none on NVMe, mq-deadline or bfq on a spinning disk; per disk, by a udev rule that goes by the class.",
         undo: "Write the old name back.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
@@ -30,7 +28,8 @@ fn find(scene: &Scene) -> Vec<Finding> {
 /// The scheduler that fits better, where the present one does harm.
 fn better(scene: &Scene, disk: &Disk) -> Option<&'static str> {
     let per_sec = disk.rates?.ios_per_sec();
-    let in_kernel = scene.rates.system.cpu_system_pct.is_ok_and(|pct| pct >= 50.0);
+    let cpus = scene.window.t1.host.cpus.map_or(1.0, f64::from);
+    let in_kernel = scene.rates.system.cpu_system_pct.is_ok_and(|pct| pct >= 50.0 || pct * cpus >= 100.0);
     match (disk.class, disk.scheduler()?) {
         (DiskClass::Nvme, "bfq") if per_sec >= 3_000.0 && in_kernel => Some("none"),
         (DiskClass::Nvme, "mq-deadline") if per_sec >= 100_000.0 && in_kernel => Some("none"),
@@ -48,8 +47,8 @@ fn mismatch(scene: &Scene, disk: &Disk, better: &str) -> Finding {
         out.push(evidence(Aspect::Device, "CPU in the kernel", Value::Pct(pct), "/proc/stat"));
     }
     let text = format!("{better} is the scheduler for a disk of this class");
-    let advice = super::advise::set_queue(disk, "scheduler", better, Some(scheduler), text);
-    let user = main_user(scene, disk);
+    let advice = super::advise::set_queue(disk, "scheduler", better, scheduler, text);
+    let user = scene.main_user(disk);
     Finding {
         confidence: 0.8,
         summary: format!("{scheduler} is the wrong scheduler for {}, which is {}", disk.name, disk.class.as_str()),

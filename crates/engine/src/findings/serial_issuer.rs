@@ -1,7 +1,6 @@
 //! `serial-issuer`: the disk is used all the time and full none of it, because one request waits for the other.
 
-use super::device_saturated::{main_user, usec};
-use super::evidence::{disk_subject, evidence, finding, of_disk, of_stall, subject};
+use super::evidence::{disk_subject, evidence, finding, of_disk, of_stall, subject, took};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
 use super::scene::{Disk, Scene, Trust};
 use super::table::Rule;
@@ -20,11 +19,12 @@ pub(super) const RULE: Rule = Rule {
         undo: "Nothing is changed.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    scene.leaf_disks().filter(|disk| is_serial(disk)).map(|disk| serial(scene, disk)).collect()
+    // Two that send one each are no serial issuer, though they look like one; where nobody is told, one is assumed.
+    let alone = |disk: &&Disk| scene.main_user(disk).is_some() || disk.shares.is_empty();
+    scene.leaf_disks().filter(|disk| is_serial(disk)).filter(alone).map(|disk| serial(scene, disk)).collect()
 }
 
 fn is_serial(disk: &Disk) -> bool {
@@ -36,7 +36,7 @@ fn is_serial(disk: &Disk) -> bool {
 }
 
 fn serial(scene: &Scene, disk: &Disk) -> Finding {
-    let user = main_user(scene, disk);
+    let user = scene.main_user(disk);
     let who = user.map_or("its user".to_owned(), |(workload, _)| workload.name.clone());
     let mut out = of_disk(disk);
     if let Some((workload, share)) = user {
@@ -49,13 +49,13 @@ fn serial(scene: &Scene, disk: &Disk) -> Finding {
             scene.cgroup_file(&workload.path, "io.stat"),
         ));
     }
-    let took = disk.rates.and_then(|rates| rates.await_usec()).map_or("unknown".into(), usec);
     Finding {
         summary: format!("{who} sends {} one request at a time: the disk is used all the time, not full", disk.name),
         evidence: out,
         advice: vec![Advice::text(format!(
             "send more at once (threads, io_uring, read-ahead) or ask less often (cache, larger blocks); a faster disk can \
-             save no more than the {took} of each request"
+             save no more than the {} of each request",
+            took(disk)
         ))],
         stall_ratio: user.map_or(0.3, |(workload, _)| workload.stall_ratio()),
         ..finding(RULE.id, user.map_or(disk_subject(disk), |(workload, _)| subject(workload, Some(disk.name))))

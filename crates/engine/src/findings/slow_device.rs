@@ -1,10 +1,11 @@
 //! `slow-device`: no queue, and yet each request takes long.
 
-use super::device_saturated::{main_user, usec};
-use super::evidence::{disk_subject, finding, of_disk, of_stall, subject};
+use super::advise;
+use super::evidence::{disk_subject, finding, of_disk, of_stall, subject, took};
 use super::finding::{Advice, Aspect, Explain, Finding};
-use super::scene::{Disk, Scene, Trust};
+use super::scene::{Disk, DiskClass, Scene, Trust};
 use super::table::Rule;
+use crate::rates::DiskRates;
 
 pub(super) const RULE: Rule = Rule {
     id: "slow-device",
@@ -21,7 +22,6 @@ pub(super) const RULE: Rule = Rule {
         undo: "Nothing is changed.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
@@ -29,46 +29,56 @@ fn find(scene: &Scene) -> Vec<Finding> {
 }
 
 fn is_slow(scene: &Scene, disk: &Disk) -> bool {
-    let slow = disk.rate_gate() && disk.queue_length_avg() <= 1.5 && disk.slowness().is_some_and(|times| times >= 3.0);
-    let busy = disk.trust == Trust::Trusted && disk.util_pct >= 70.0;
+    let slow = disk.rate_gate() && disk.slowness().is_some_and(|times| times >= 3.0);
+    let alone = disk.trust == Trust::Trusted && disk.util_pct >= 70.0 && disk.queue_length_avg() <= 1.5;
     // A cap on a disk below holds the requests of the device above, in whose await the hold then shows.
+    let below = scene.window.t1.leaves(disk.dev);
     let capped = scene
         .caps
         .iter()
-        .any(|cap| cap.reached() && scene.window.t1.leaves(cap.dev) == scene.window.t1.leaves(disk.dev));
-    slow && !capped && if disk.leaf { busy } else { waits_between_layers(scene, disk) }
+        .filter(|cap| cap.reached())
+        .any(|cap| scene.window.t1.leaves(cap.dev).iter().any(|dev| below.contains(dev)));
+    slow && !capped
+        && if disk.device.slaves.is_empty() { disk.leaf && alone } else { waits_between_layers(scene, disk) }
 }
 
+/// Whether the disks below a device serve its requests in a fraction of what it says they take.
 fn waits_between_layers(scene: &Scene, disk: &Disk) -> bool {
-    let above = disk.rates.and_then(|rates| rates.await_usec());
-    let below = scene
-        .leaves(disk.dev)
-        .filter_map(|leaf| leaf.rates?.await_usec())
-        .fold(None, |most: Option<f64>, usec| Some(most.map_or(usec, |most| most.max(usec))));
-    above.zip(below).is_some_and(|(above, below)| above >= 3.0 * below)
+    let above = disk.rates.and_then(DiskRates::await_usec);
+    let below = scene.leaves(disk.dev).filter_map(|leaf| leaf.rates?.await_usec()).reduce(f64::max);
+    above.is_some_and(|above| below.is_none_or(|below| above >= 3.0 * below))
 }
 
 fn slow(scene: &Scene, disk: &Disk) -> Finding {
-    let user = main_user(scene, disk);
-    let took = disk.rates.and_then(|rates| rates.await_usec()).map_or("unknown".into(), usec);
+    let user = scene.main_user(disk);
     let mut evidence = of_disk(disk);
     if let Some((workload, _)) = user {
         evidence.extend(of_stall(scene, workload, Aspect::Victim));
     }
     let place = if disk.leaf { "slow by itself" } else { "held up above the disks below it" };
+    let queue = disk.queue_length_avg();
     Finding {
         confidence: if disk.leaf { 0.8 } else { 0.7 },
-        summary: format!(
-            "{} is {place}: a request takes {took} with only {:.1} in the queue",
-            disk.name,
-            disk.queue_length_avg()
-        ),
+        summary: format!("{} is {place}: a request takes {} with {queue:.1} in the queue", disk.name, took(disk)),
         evidence,
-        advice: vec![Advice {
-            command: super::advise::plain(disk.name.as_str()).map(|name| format!("smartctl -a /dev/{name}")),
-            ..Advice::text("look at the disk itself: its health data, the volume's own limit, the storage behind it")
-        }],
+        advice: vec![advice(scene, disk)],
         stall_ratio: user.map_or(0.5, |(workload, _)| workload.stall_ratio()),
         ..finding(RULE.id, user.map_or(disk_subject(disk), |(workload, _)| subject(workload, Some(disk.name))))
+    }
+}
+
+fn advice(scene: &Scene, disk: &Disk) -> Advice {
+    match disk.class {
+        _ if !disk.leaf => advise::look(
+            "see what the device does with its requests before it hands them on",
+            advise::plain(disk.name.as_str())
+                .map(|name| format!("dmsetup table /dev/{name}"))
+                .filter(|_| disk.queue().is_some_and(|queue| queue.device_mapper.is_some())),
+        ),
+        DiskClass::Virtual => Advice::text("look at the volume's own limit and at the storage behind it"),
+        _ => advise::look(
+            "look at the disk's own health data, and at the path to it",
+            advise::node(scene, disk.dev).map(|node| format!("smartctl -a {node}")),
+        ),
     }
 }

@@ -12,14 +12,13 @@ pub(super) const RULE: Rule = Rule {
     explain: Explain {
         means: "Most of what the disk does is swapping: memory is short, and the disk pays for it.",
         kernel: "Pages in and out of swap are ordinary requests to the swap disk, counted as I/O pressure; \
-            memory.pressure can stay near 2 % meanwhile, since the task waits for a read and not for reclaim.",
+            memory.pressure can stay near 2 % meanwhile (1.8 % beside 80 % of io.pressure was measured).",
         evidence: "pswpin and pswpout of at least 50 pages a second that make up at least half of the bytes of the disk \
-            that /proc/swaps names.",
+            that /proc/swaps names, while that disk is a fifth busy or the workload stalled; not where zram comes first.",
         change: "Give the workload more memory, or the host; put swap on another disk, or on zram.",
         undo: "Write the old limit back.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
@@ -32,10 +31,11 @@ fn swap_io(scene: &Scene) -> Option<Finding> {
     let pages = swapped_in + swapped_out;
     let disk = scene.leaf_disks().find(|disk| holds_swap(scene, disk))?;
     let share = ratio(pages * PAGE_BYTES, disk.rates?.bytes_per_sec());
-    if pages < 50.0 || share < 0.5 {
+    let workload = who_swaps(scene);
+    let felt = disk.util_pct >= 20.0 || workload.is_some_and(|workload| workload.stall_ratio() >= 0.1);
+    if pages < 50.0 || share < 0.5 || !felt || memory_takes_it(scene) {
         return None;
     }
-    let workload = who_swaps(scene);
     let mut out = vec![
         evidence(Aspect::Memory, "swapped in", Value::PerSec(swapped_in), "/proc/vmstat"),
         evidence(Aspect::Memory, "swapped out", Value::PerSec(swapped_out), "/proc/vmstat"),
@@ -76,11 +76,20 @@ fn holds_swap(scene: &Scene, disk: &Disk) -> bool {
         });
         let by_mount = || {
             let mounts = scene.window.t1.filesystems.iter();
-            let holds = mounts.filter(|fs| path.starts_with(&fs.mount_point)).max_by_key(|fs| fs.mount_point.len());
+            let below =
+                |mount: &str| mount == "/" || path.strip_prefix(mount).is_some_and(|rest| rest.starts_with('/'));
+            let holds = mounts.filter(|fs| below(&fs.mount_point)).max_by_key(|fs| fs.mount_point.len());
             holds.map(|fs| fs.dev)
         };
         by_node.or_else(by_mount).is_some_and(|dev| scene.window.t1.leaves(dev).contains(&disk.dev))
     })
+}
+
+/// Whether swap in memory (zram) comes first and has room: then pages go there, and the disk's work is another's.
+fn memory_takes_it(scene: &Scene) -> bool {
+    let Ok(swaps) = &scene.window.t1.system.swaps else { return false };
+    let first = swaps.iter().max_by_key(|swap| swap.priority);
+    first.is_some_and(|swap| swap.path.starts_with(b"/dev/zram") && swap.used_bytes < swap.size_bytes)
 }
 
 /// The workload that reads most of its memory back from swap.

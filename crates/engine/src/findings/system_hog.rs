@@ -1,7 +1,7 @@
 //! `system-hog`: a noisy neighbour that belongs to the host: a service, or the kernel's own threads.
 
 use super::finding::{Explain, Finding};
-use super::noisy_neighbour::contentions;
+use super::noisy_neighbour::in_the_way;
 use super::scene::Scene;
 use super::table::Rule;
 
@@ -18,15 +18,11 @@ pub(super) const RULE: Rule = Rule {
         undo: "Reset the unit's property.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    contentions(scene)
-        .into_iter()
-        .filter(|case| case.is_of_the_host())
-        .map(|case| case.finding(scene, RULE.id))
-        .collect()
+    let cases = scene.contentions();
+    cases.iter().filter(|case| case.is_of_the_host()).map(|case| in_the_way(scene, case, RULE.id)).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The table of rules: every diagnosis, in the order in which equals are ranked, and what each one explains away.
 //!
-//! A new diagnosis is a file beside this one and a line here.
+//! A new diagnosis is a file beside this one, with its `mod` in `mod.rs`, and a line here.
 
 use super::finding::{Explain, Finding};
 use super::scene::Scene;
@@ -20,8 +20,6 @@ pub struct Rule {
     pub explain: Explain,
     /// The findings it makes of a scene.
     pub find: fn(&Scene) -> Vec<Finding>,
-    /// What its findings explain: such a finding becomes evidence of this one.
-    pub explains: &'static [(&'static str, Over)],
 }
 
 /// Over what a finding explains another one.
@@ -33,16 +31,30 @@ pub enum Over {
     SameVictim,
     /// The other one's victim is this one's victim or culprit.
     VictimOrCulprit,
-    /// Wherever both are found.
-    Host,
+    /// The other one blames this one's victim, or is about it and blames nobody.
+    Blamed,
 }
 
-use Over::{Host, SameDisk, SameVictim, VictimOrCulprit};
+use Over::{Blamed, SameDisk, SameVictim, VictimOrCulprit};
+
+/// One line of the table: a rule, and what its findings explain. Such a finding becomes evidence of the rule's own.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// The rule.
+    pub rule: Rule,
+    /// The ids that it explains, and where.
+    pub explains: &'static [(&'static str, Over)],
+}
+
+const fn line(rule: Rule, explains: &'static [(&'static str, Over)]) -> Line {
+    Line { rule, explains }
+}
 
 /// Every rule. Of findings alike in severity and stall the earlier rule's comes first.
-pub static RULES: &[Rule] = &[
-    Rule {
-        explains: &[
+pub static RULES: &[Line] = &[
+    line(
+        device_hung::RULE,
+        &[
             ("slow-device", SameDisk),
             ("device-saturated", SameDisk),
             ("serial-issuer", SameDisk),
@@ -54,24 +66,29 @@ pub static RULES: &[Rule] = &[
             ("journal-shared-stall", SameDisk),
             ("throttled-by-io-max", SameDisk),
         ],
-        ..device_hung::RULE
-    },
-    Rule {
-        explains: &[
+    ),
+    line(
+        journal_shared_stall::RULE,
+        &[
             ("throttled-by-io-max", VictimOrCulprit),
             ("dirty-throttled", VictimOrCulprit),
             ("fsync-bound", SameVictim),
             ("slow-device", SameDisk),
             ("serial-issuer", SameDisk),
         ],
-        ..journal_shared_stall::RULE
-    },
-    Rule {
-        explains: &[("noisy-neighbour", SameDisk), ("device-saturated", SameDisk), ("serial-issuer", SameDisk)],
-        ..memcg_thrash::RULE
-    },
-    Rule {
-        explains: &[
+    ),
+    line(
+        memcg_thrash::RULE,
+        &[
+            ("noisy-neighbour", Blamed),
+            ("system-hog", Blamed),
+            ("device-saturated", Blamed),
+            ("serial-issuer", SameVictim),
+        ],
+    ),
+    line(
+        swap_io::RULE,
+        &[
             ("device-saturated", SameDisk),
             ("serial-issuer", SameDisk),
             ("slow-device", SameDisk),
@@ -79,43 +96,44 @@ pub static RULES: &[Rule] = &[
             ("system-hog", SameDisk),
             ("memcg-thrash", SameVictim),
         ],
-        ..swap_io::RULE
-    },
-    Rule {
-        explains: &[
-            ("noisy-neighbour", SameDisk),
+    ),
+    line(
+        latency_target_working::RULE,
+        &[
+            ("noisy-neighbour", SameVictim),
+            ("system-hog", SameVictim),
             ("device-saturated", SameDisk),
             ("wbt-throttled", SameDisk),
             ("weight-without-engine", SameDisk),
         ],
-        ..latency_target_working::RULE
-    },
-    Rule {
-        explains: &[
+    ),
+    line(
+        iocost_model_mismatch::RULE,
+        &[
             ("iocost-throttled", SameDisk),
             ("noisy-neighbour", SameDisk),
             ("device-saturated", SameDisk),
             ("slow-device", SameDisk),
             ("serial-issuer", SameDisk),
         ],
-        ..iocost_model_mismatch::RULE
-    },
-    Rule {
-        explains: &[("device-saturated", SameDisk), ("noisy-neighbour", SameDisk), ("slow-device", SameDisk)],
-        ..iocost_throttled::RULE
-    },
-    Rule {
-        explains: &[
+    ),
+    line(
+        iocost_throttled::RULE,
+        &[("device-saturated", SameDisk), ("noisy-neighbour", SameDisk), ("slow-device", SameDisk)],
+    ),
+    line(
+        wbt_throttled::RULE,
+        &[
             ("slow-device", SameDisk),
             ("serial-issuer", SameDisk),
             ("device-saturated", SameDisk),
             ("fsync-bound", SameVictim),
             ("dirty-throttled", SameVictim),
         ],
-        ..wbt_throttled::RULE
-    },
-    Rule {
-        explains: &[
+    ),
+    line(
+        writeback_storm::RULE,
+        &[
             ("device-saturated", SameDisk),
             ("noisy-neighbour", SameDisk),
             ("system-hog", SameDisk),
@@ -123,39 +141,63 @@ pub static RULES: &[Rule] = &[
             ("dirty-throttled", SameDisk),
             ("fsync-bound", SameVictim),
         ],
-        ..writeback_storm::RULE
-    },
-    Rule { explains: &[("device-saturated", SameDisk)], ..weight_without_engine::RULE },
-    Rule { explains: &[("noisy-neighbour", SameDisk), ("device-saturated", SameDisk)], ..system_hog::RULE },
-    Rule { explains: &[("device-saturated", SameDisk)], ..noisy_neighbour::RULE },
-    Rule {
-        explains: &[
+    ),
+    line(weight_without_engine::RULE, &[("device-saturated", SameDisk)]),
+    line(system_hog::RULE, &[("device-saturated", SameDisk)]),
+    line(noisy_neighbour::RULE, &[("device-saturated", SameDisk)]),
+    line(
+        throttled_by_io_max::RULE,
+        &[
             ("dirty-throttled", SameVictim),
             ("fsync-bound", SameVictim),
             ("serial-issuer", SameVictim),
             ("slow-device", SameVictim),
+            ("device-saturated", SameVictim),
         ],
-        ..throttled_by_io_max::RULE
-    },
-    Rule {
-        explains: &[("device-saturated", SameDisk), ("serial-issuer", SameDisk), ("slow-device", SameDisk)],
-        ..dirty_throttled::RULE
-    },
-    Rule { explains: &[("device-saturated", SameDisk), ("slow-device", SameDisk)], ..scheduler_mismatch::RULE },
-    Rule { explains: &[("serial-issuer", SameDisk), ("slow-device", SameDisk)], ..fsync_bound::RULE },
-    Rule { explains: &[], ..device_saturated::RULE },
-    Rule { explains: &[], ..slow_device::RULE },
-    Rule { explains: &[], ..serial_issuer::RULE },
-    Rule { explains: &[], ..io_controller_off::RULE },
-    Rule { explains: &[("serial-issuer", SameDisk), ("device-saturated", SameDisk)], ..util_untrustworthy::RULE },
-    Rule { explains: &[], ..not_enough_data::RULE },
-    Rule { explains: &[], ..healthy::RULE },
-    Rule { explains: &[], ..cgroup_v1::RULE },
-    Rule { explains: &[("not-disk-bound", Host)], ..io_uring_false_pressure::RULE },
+    ),
+    line(
+        dirty_throttled::RULE,
+        &[("device-saturated", SameDisk), ("serial-issuer", SameDisk), ("slow-device", SameDisk)],
+    ),
+    line(scheduler_mismatch::RULE, &[("device-saturated", SameDisk), ("slow-device", SameDisk)]),
+    line(fsync_bound::RULE, &[("serial-issuer", SameDisk), ("slow-device", SameDisk)]),
+    line(device_saturated::RULE, &[]),
+    line(slow_device::RULE, &[]),
+    line(serial_issuer::RULE, &[]),
+    line(io_controller_off::RULE, &[]),
+    line(not_enough_data::RULE, &[]),
+    line(healthy::RULE, &[]),
+    line(util_untrustworthy::RULE, &[]),
+    line(cgroup_v1::RULE, &[]),
+    line(io_uring_false_pressure::RULE, &[]),
 ];
 
-/// The rule of this name.
+/// The line of the rule of this name.
 #[must_use]
-pub fn rule(id: &str) -> Option<&'static Rule> {
-    RULES.iter().find(|rule| rule.id == id)
+pub fn rule(id: &str) -> Option<&'static Line> {
+    RULES.iter().find(|line| line.rule.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_that_is_explained_is_a_rules_and_no_rule_explains_itself() {
+        for line in RULES {
+            for (id, _) in line.explains {
+                assert!(rule(id).is_some() && *id != line.rule.id, "{} explains {id}", line.rule.id);
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_rules_explain_each_other() {
+        let explains = |winner: &Line, loser: &Line| winner.explains.iter().any(|(id, _)| *id == loser.rule.id);
+        for a in RULES {
+            for b in RULES {
+                assert!(!(explains(a, b) && explains(b, a)), "{} and {}", a.rule.id, b.rule.id);
+            }
+        }
+    }
 }

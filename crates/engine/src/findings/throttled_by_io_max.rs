@@ -1,5 +1,8 @@
 //! `throttled-by-io-max`: a workload is at its ceiling and waits above the disk, where no disk counter sees it.
 
+use quell_units::Bytes;
+
+use super::advise;
 use super::evidence::{evidence, finding, of_disk, of_stall, subject};
 use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Value};
 use super::scene::{Cap, Disk, Scene, Workload};
@@ -14,12 +17,12 @@ pub(super) const RULE: Rule = Rule {
             iostat nor the block tracepoints. The budget comes in slices of 100 ms: bursts at full speed, then silence. A \
             limit above the workload holds the sum of all below it.",
         evidence: "The cgroup's own rate in io.stat, within 5 % (or a bio and a half) of the limit, and one sign that \
-            somebody waits: pressure, a task seen waiting, page cache that piles up, or a disk with time to spare.",
+            somebody waits: pressure, a task seen waiting, page cache that piles up, a disk with time to spare, or a \
+            rate within 2 % of the limit.",
         change: "Raise or lift the limit, at the cgroup where it is set, or leave it and know that the wait is meant.",
         undo: "Write the old value back: the keys not named keep theirs.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
@@ -40,9 +43,9 @@ fn throttled(scene: &Scene, cap: &Cap) -> Option<Finding> {
     let below = || scene.workloads.iter().filter(|workload| workload.path.is_within(&cap.cgroup));
     let stall = below().map(Workload::stall_ratio).fold(0.0, f64::max);
     let backlog = scene.backlog(&cap.cgroup).map(|backlog| backlog.bytes()).filter(|_| cap.key.is_bytes());
-    let drain_seconds = backlog.map(|bytes| bytes / cap.limit);
+    let drain_seconds = backlog.map(|bytes| bytes / cap.limit_per_sec);
     let idle = scene.leaves(cap.dev).all(|leaf| leaf.util_pct < 50.0 && leaf.queue_length_avg() < 2.0);
-    if !(stall >= 0.1 || drain_seconds.is_some_and(|seconds| seconds >= 1.0) || idle) {
+    if !(stall >= 0.1 || drain_seconds.is_some_and(|seconds| seconds >= 1.0) || idle || cap.pins()) {
         return None;
     }
     let own = cap.cgroup == workload.path;
@@ -88,12 +91,12 @@ fn of_limit(scene: &Scene, cap: &Cap) -> Vec<Evidence> {
     let v1 = scene.window.t1.host.cgroups.io_is_v1();
     let limit_file = scene.cgroup_file(&cap.cgroup, if v1 { cap.key.v1_file() } else { "io.max" });
     let rate_file = scene.cgroup_file(&cap.cgroup, super::evidence::io_file(scene));
-    let rate = cap.rate.unwrap_or(0.0);
+    let used = cap.used_per_sec.unwrap_or(0.0);
     vec![
         evidence(Aspect::Limit, "set at", Value::Word(cap.cgroup.to_string()), limit_file.clone()),
-        evidence(Aspect::Limit, cap.key.as_str(), per_sec(cap.limit), limit_file),
-        evidence(Aspect::Limit, "used", per_sec(rate), rate_file.clone()),
-        evidence(Aspect::Limit, "of it", Value::Pct(100.0 * rate / cap.limit), rate_file),
+        evidence(Aspect::Limit, cap.key.as_str(), per_sec(cap.limit_per_sec), limit_file),
+        evidence(Aspect::Limit, "used", per_sec(used), rate_file.clone()),
+        evidence(Aspect::Limit, "of it", Value::Pct(100.0 * used / cap.limit_per_sec), rate_file),
     ]
 }
 
@@ -109,25 +112,15 @@ fn of_backlog(scene: &Scene, cap: &Cap, bytes: f64, seconds: f64) -> Vec<Evidenc
 }
 
 fn shown(cap: &Cap) -> String {
-    let bytes = || std::format!("{}/s", quell_units::Bytes(whole(cap.limit)));
-    if cap.key.is_bytes() { bytes() } else { format!("{:.0}/s", cap.limit) }
-}
-
-/// A limit, which is a whole number, back from the float it is compared as.
-fn whole(limit: f64) -> u64 {
-    format!("{limit:.0}").parse().unwrap_or(u64::MAX)
+    if cap.key.is_bytes() {
+        format!("{}/s", Bytes::rounded(cap.limit_per_sec))
+    } else {
+        format!("{:.0}/s", cap.limit_per_sec)
+    }
 }
 
 fn lift(scene: &Scene, cap: &Cap, disk: &Disk) -> Advice {
-    let advice = Advice::text(format!("raise or lift the limit at {}, if the wait is not meant", cap.cgroup))
-        .risk(format!("the others on {} lose what this limit kept for them", disk.name));
-    if scene.window.t1.host.cgroups.io_is_v1() {
-        let file = super::advise::plain(&scene.cgroup_file(&cap.cgroup, cap.key.v1_file()));
-        let echo = |value: u64| file.as_ref().map(|file| format!("echo '{} {value}' > {file}", cap.dev));
-        return Advice { command: echo(0), undo: echo(whole(cap.limit)), ..advice };
-    }
-    let file = super::advise::plain(&scene.cgroup_file(&cap.cgroup, "io.max"));
-    let echo =
-        |value: &str| file.as_ref().map(|file| format!("echo '{} {}={value}' > {file}", cap.dev, cap.key.as_str()));
-    Advice { command: echo("max"), undo: echo(&whole(cap.limit).to_string()), ..advice }
+    let text = format!("raise or lift the limit at {}, if the wait is not meant", cap.cgroup);
+    let risk = format!("the others on {} lose what this limit kept for them", disk.name);
+    advise::lift(scene, &cap.cgroup, cap.dev, cap.key, text).risk(risk)
 }

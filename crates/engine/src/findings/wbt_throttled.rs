@@ -22,7 +22,6 @@ pub(super) const RULE: Rule = Rule {
         undo: "Write the old value back.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
@@ -51,9 +50,10 @@ fn throttled(scene: &Scene, disk: &Disk) -> Option<Finding> {
     }
     out.extend(of_disk(disk));
     let read_usec = disk.rates.and_then(|rates| rates.read.await_usec).unwrap_or(target);
-    let better = format!("{:.0}", (read_usec * 3.0 / 1000.0).ceil().max(2.0) * 1000.0);
+    // Whole milliseconds, and never a target that is hardly larger than the one that is missed.
+    let better = format!("{:.0}", ((read_usec * 3.0).max(target * 2.0) / 1000.0).ceil() * 1000.0);
     let text = format!("set the target to what {} can keep: three times its read latency", disk.name);
-    let advice = super::advise::set_queue(disk, "wbt_lat_usec", &better, Some(&target_usec.to_string()), text);
+    let advice = super::advise::set_queue(disk, "wbt_lat_usec", &better, &target_usec.to_string(), text);
     Some(Finding {
         confidence: if wait.throughout() { 0.9 } else { 0.7 },
         summary: format!("{}'s buffered writes to {} are held by write-back throttling", writer.name, disk.name),

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use quell_units::{CgroupPath, DevNum};
+use quell_units::CgroupPath;
 
+use super::advise;
 use super::evidence::{evidence, finding, of_disk, subject};
 use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Value};
-use super::scene::{Disk, Scene, Workload};
+use super::scene::{Disk, Engine, Scene, Workload};
 use super::table::Rule;
-use crate::snapshot::CgroupConfig;
 
 pub(super) const RULE: Rule = Rule {
     id: "weight-without-engine",
@@ -23,35 +23,7 @@ pub(super) const RULE: Rule = Rule {
         undo: "`enable=0` for the disk in io.cost.qos; the old name into queue/scheduler.",
     },
     find,
-    explains: &[],
 };
-
-/// What divides a disk by weight.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Engine {
-    IoCost,
-    Bfq,
-}
-
-fn engine(scene: &Scene, disk: &Disk) -> Option<Engine> {
-    let qos = scene.root_config().and_then(|config| config.cost_qos.as_ref().ok());
-    let iocost = qos.is_some_and(|rows| rows.iter().any(|row| row.dev == disk.dev && row.enabled));
-    let bfq = disk.scheduler() == Some("bfq");
-    if iocost { Some(Engine::IoCost) } else { bfq.then_some(Engine::Bfq) }
-}
-
-/// The weight that an engine on the disk gives a cgroup; `None` where there is no engine.
-pub(super) fn weight_in_force(scene: &Scene, disk: &Disk, path: &CgroupPath) -> Option<u32> {
-    weight(scene.config(path)?, disk.dev, engine(scene, disk)?)
-}
-
-fn weight(config: &CgroupConfig, dev: DevNum, engine: Engine) -> Option<u32> {
-    let weights = match engine {
-        Engine::IoCost => &config.io_weight,
-        Engine::Bfq => &config.bfq_weight,
-    };
-    weights.as_ref().ok().map(|weights| weights.on(dev))
-}
 
 fn find(scene: &Scene) -> Vec<Finding> {
     scene.leaf_disks().filter(|disk| is_contended(scene, disk)).filter_map(|disk| inert(scene, disk)).collect()
@@ -64,13 +36,13 @@ fn is_contended(scene: &Scene, disk: &Disk) -> bool {
 }
 
 fn inert(scene: &Scene, disk: &Disk) -> Option<Finding> {
-    let active = engine(scene, disk);
+    let active = scene.engine(disk);
     let unheeded = [Engine::IoCost, Engine::Bfq].into_iter().filter(|engine| active != Some(*engine));
     let (kind, siblings) = unheeded
         .filter(|engine| active.is_none_or(|active| unequal(scene, disk, active).is_none() && active != *engine))
         .find_map(|engine| Some((engine, unequal(scene, disk, engine)?)))?;
     let (heaviest, most) = siblings.last()?;
-    let file = if kind == Engine::IoCost { "io.weight" } else { "io.bfq.weight" };
+    let file = kind.file();
     let mut out: Vec<Evidence> =
         siblings.iter().map(|(workload, weight)| of_weight(scene, workload, *weight, file, disk)).collect();
     let scheduler = disk.scheduler().unwrap_or("unknown").to_owned();
@@ -97,7 +69,7 @@ fn unequal<'s>(scene: &'s Scene, disk: &Disk, engine: Engine) -> Option<Vec<(&'s
         let busy = share.io.read.ios_per_sec + share.io.write.ios_per_sec >= 5.0;
         // Weights are compared among siblings, on every level up to the root.
         for at in workload.path.ancestors().filter(|_| busy) {
-            let Some(weight) = scene.config(&at).and_then(|config| weight(config, disk.dev, engine)) else { continue };
+            let Some(weight) = scene.config(&at).and_then(|config| engine.weight(config, disk.dev)) else { continue };
             if let Some(parent) = at.parent() {
                 families.entry(parent).or_default().push((workload, weight));
             }
@@ -117,18 +89,9 @@ fn of_weight(scene: &Scene, workload: &Workload, weight: u32, file: &str, disk: 
 }
 
 fn advice(scene: &Scene, disk: &Disk, kind: Engine, scheduler: &str) -> Vec<Advice> {
-    let bfq = super::advise::set_queue(
-        disk,
-        "scheduler",
-        "bfq",
-        Some(scheduler),
-        "let bfq divide the disk, by io.bfq.weight",
-    )
-    .risk("bfq costs CPU on fast disks and gives the light one a p99 of a second under load");
-    let qos = super::advise::plain(&scene.cgroup_file(&CgroupPath::root(), "io.cost.qos"));
-    let set = |on: u8| qos.as_ref().map(|qos| format!("echo '{} enable={on}' > {qos}", disk.dev));
-    let iocost =
-        Advice { command: set(1), undo: set(0), ..Advice::text("turn on iocost for this disk, with a measured model") }
-            .risk("its default model follows `rotational`: a fast virtual disk that says it rotates is cut to a tenth");
+    let bfq = advise::set_queue(disk, "scheduler", "bfq", scheduler, "let bfq divide the disk, by io.bfq.weight")
+        .risk("bfq costs CPU on fast disks and gives the light one a p99 of a second under load");
+    let iocost = advise::set_iocost(scene, disk, true, "turn on iocost for this disk, with a measured model")
+        .risk("its default model follows `rotational`: a fast virtual disk that says it rotates is cut to a tenth");
     if kind == Engine::Bfq { vec![bfq] } else { vec![iocost, bfq] }
 }

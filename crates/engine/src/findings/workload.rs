@@ -27,12 +27,11 @@ const SCOPES: [(&str, &str); 6] = [
 ];
 
 /// The parents that runtimes use without systemd, and the runtime.
-const PARENTS: [(&[u8], &str); 6] = [
+const PARENTS: [(&[u8], &str); 5] = [
     (b"docker", "docker"),
     (b"libpod_parent", "podman"),
     (b"machine", "nspawn"),
     (b"lxc", "lxc"),
-    (b"lxc.payload", "lxc"),
     (b"actions_job", "docker"),
 ];
 
@@ -51,7 +50,9 @@ pub fn identify(path: &CgroupPath) -> (WorkloadKind, String) {
 /// Whether the cgroup's name alone says that it is one workload: a container or a service, whatever it makes below.
 #[must_use]
 pub fn is_whole(path: &CgroupPath) -> bool {
-    container_name(path).is_some() || path.name().ends_with(b".service")
+    // A user's own service manager is no workload but a tree of them.
+    let is_service = path.name().ends_with(b".service") && !path.name().starts_with(b"user@");
+    container_name(path).is_some() || is_service
 }
 
 fn container_name(path: &CgroupPath) -> Option<String> {
@@ -61,6 +62,9 @@ fn container_name(path: &CgroupPath) -> Option<String> {
         return Some(format!("{runtime}/{}", short_id(scope.strip_prefix(prefix)?)));
     }
     let parent = path.parent()?;
+    if let Some(container) = name.strip_prefix("lxc.payload.").filter(|_| parent.is_root()) {
+        return Some(format!("lxc/{container}"));
+    }
     let under_kubelet = || path.components().next().is_some_and(|top| top == b"kubepods");
     if let Some((_, runtime)) = PARENTS.iter().find(|(dir, _)| parent.name() == *dir) {
         return Some(format!("{runtime}/{}", short_id(&name)));
@@ -73,7 +77,8 @@ fn unit_name(path: &CgroupPath) -> Option<String> {
     const SUFFIXES: [&[u8]; 3] = [b".service", b".scope", b".slice"];
     let unit = path.components().rev().find(|part| SUFFIXES.iter().any(|suffix| part.ends_with(suffix)))?;
     // What lies below a scope or slice is a cgroup of somebody's own; below a service it is the service's.
-    (unit == path.name() || unit.ends_with(b".service")).then(|| escape(unit).into_owned())
+    let is_whole = unit.ends_with(b".service") && !unit.starts_with(b"user@");
+    (unit == path.name() || is_whole).then(|| escape(unit).into_owned())
 }
 
 /// A container's id as `docker ps` shows it: 12 digits of the 64.
@@ -98,6 +103,7 @@ mod tests {
             (format!("system.slice/docker-{id}.scope"), "docker/0123456789ab"),
             (format!("docker/{id}"), "docker/0123456789ab"),
             ("docker/aa11".into(), "docker/aa11"),
+            ("lxc.payload.web".into(), "lxc/web"),
             (format!("machine.slice/libpod-{id}.scope"), "podman/0123456789ab"),
             ("kubepods.slice/kubepods-burstable.slice/pod5f.slice/cri-containerd-bb22.scope".into(), "containerd/bb22"),
             (format!("kubepods/burstable/pod5f1c/{id}"), "containerd/0123456789ab"),
@@ -111,6 +117,10 @@ mod tests {
         assert_eq!(named("system.slice/nginx.service"), (WorkloadKind::Unit, "unit/nginx.service".into()));
         assert_eq!(named("system.slice/a.service/worker"), (WorkloadKind::Unit, "unit/a.service".into()));
         assert_eq!(named("user.slice"), (WorkloadKind::Unit, "unit/user.slice".into()));
+        assert_eq!(
+            named("user.slice/user-0.slice/user@0.service/app.slice/run-1.scope"),
+            (WorkloadKind::Unit, "unit/run-1.scope".into())
+        );
         assert_eq!(named("user.slice/mine"), (WorkloadKind::Cgroup, "user.slice/mine".into()));
         assert_eq!(named("tenants/etl"), (WorkloadKind::Cgroup, "tenants/etl".into()));
         assert_eq!(named("/"), (WorkloadKind::Cgroup, "/".into()));

@@ -1,7 +1,8 @@
 //! `writeback-storm`: the flusher empties the page cache in bursts, and others stand in the queue behind it.
 
-use quell_units::count;
+use quell_units::{count, whole};
 
+use super::advise;
 use super::evidence::{evidence, finding, of_disk, of_host_backlog, of_share, of_stall, subject};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
 use super::scene::{Disk, PAGE_BYTES, Scene, Workload};
@@ -19,15 +20,14 @@ pub(super) const RULE: Rule = Rule {
             256 KiB with aqu-sz of at least 4, a writer without a limit in force, and a second workload that waits.",
         change: "Start write-back earlier and in smaller portions: vm.dirty_background_bytes at what the disk writes in a \
             second or two; cap the writer.",
-        undo: "Write the old values back with sysctl; 0 gives the ratio its say again.",
+        undo: "Write the old value back with sysctl; setting the ratio takes the bytes out of force, and the other way round.",
     },
     find,
-    explains: &[],
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    let Some((background, _)) = scene.dirty_limits() else { return Vec::new() };
-    let over = scene.host_backlogs().into_iter().any(|pages| pages >= background);
+    let Some(limits) = scene.dirty_limits() else { return Vec::new() };
+    let over = scene.host_backlog_pages().into_iter().any(|pages| pages >= limits.background_pages);
     if over { scene.leaf_disks().filter_map(|disk| storm(scene, disk)).collect() } else { Vec::new() }
 }
 
@@ -46,7 +46,8 @@ fn storm(scene: &Scene, disk: &Disk) -> Option<Finding> {
     let victim = scene
         .workloads
         .iter()
-        .filter(|other| other.path != writer.path && !other.is_kernel() && other.stall_ratio() >= 0.1)
+        .filter(|other| other.path != writer.path && !other.is_kernel() && !other.inner && other.stall_ratio() >= 0.1)
+        .filter(|other| !other.io_counted || other.io_on(disk.dev).is_some())
         .max_by(|a, b| a.stall_ratio().total_cmp(&b.stall_ratio()))?;
     if capped {
         return None;
@@ -75,18 +76,20 @@ fn storm(scene: &Scene, disk: &Disk) -> Option<Finding> {
 }
 
 fn advice(scene: &Scene, writer: &Workload, disk: &Disk) -> Vec<Advice> {
+    const MIB: f64 = 1_048_576.0;
     let per_sec = disk.rates.map_or(0.0, |rates| rates.write.bytes_per_sec);
-    // What the disk writes in half a second, in whole MiB: enough to merge in, short enough to wait for.
-    let mib = (per_sec / 2.0 / f64::from(1 << 20)).round().max(4.0);
-    let before = scene.window.t1.system.dirty_background_bytes.map_or(0, quell_units::Bytes::get);
-    let set = |value: String| Some(format!("sysctl -w vm.dirty_background_bytes={value}"));
-    let mut out = vec![super::advise::cap_at_half(scene, writer, disk)];
-    let background = scene.dirty_limits().map_or(0.0, |(background, _)| count(background) * PAGE_BYTES);
-    if mib * f64::from(1 << 20) < background {
-        let text = format!("start write-back at half a second of {}'s own speed, {mib:.0} MiB", disk.name);
-        let undo =
-            if before == 0 { Some("sysctl -w vm.dirty_background_ratio=10".into()) } else { set(before.to_string()) };
-        let advice = Advice { command: set(format!("{:.0}", mib * f64::from(1 << 20))), undo, ..Advice::text(text) };
+    // What the disk writes in a second, in whole MiB: enough to merge in, short enough to wait for.
+    let mib = (per_sec / MIB).round().max(4.0);
+    let mut out = vec![advise::cap_at_half(scene, writer, disk)];
+    let background = scene.dirty_limits().map_or(0.0, |limits| count(limits.background_pages) * PAGE_BYTES);
+    if mib * MIB < background {
+        let system = &scene.window.t1.system;
+        let before = match system.dirty_background_bytes.ok().filter(|bytes| bytes.0 > 0) {
+            Some(bytes) => ("dirty_background_bytes", bytes.0),
+            None => ("dirty_background_ratio", system.dirty_background_ratio_pct.unwrap_or(10)),
+        };
+        let text = format!("start write-back at what {} writes in a second, {mib:.0} MiB", disk.name);
+        let advice = advise::set_vm("dirty_background_bytes", whole(mib * MIB), before, text);
         out.push(advice.risk("smaller writes, a little less throughput; it holds for all disks of the host"));
     }
     out

@@ -37,6 +37,14 @@ pub struct CgroupIo {
     pub cost_wait_ratio: Option<f64>,
 }
 
+impl CgroupIo {
+    /// Bios per second, both ways.
+    #[must_use]
+    pub fn ios_per_sec(&self) -> f64 {
+        self.read.ios_per_sec + self.write.ios_per_sec
+    }
+}
+
 /// Bios and bytes of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Span {

@@ -102,4 +102,6 @@ pub struct Filesystem {
     pub options: String,
     /// The journal's counters, where it is jbd2's.
     pub journal: Known<Jbd2Info>,
+    /// The file they came from, such as `/proc/fs/jbd2/vda1-8/info`.
+    pub journal_file: Option<String>,
 }

@@ -12,7 +12,7 @@ mod task;
 
 pub use cgroup::{Cgroup, CgroupConfig};
 pub use device::{Device, DeviceMapper, Filesystem, MultiDisk, Queue, Wbt};
-pub use task::{Look, Task};
+pub use task::{DiskLook, Look, Task};
 
 use quell_kfile::cpu_times::CpuTimes;
 use quell_kfile::meminfo::MemInfo;

@@ -34,12 +34,23 @@ pub struct Look {
     pub at: MonoMicros,
     /// The threads in uninterruptible sleep.
     pub blocked: Vec<Task>,
-    /// Whether the bound on threads cut the list short.
+    /// Whether the bound on threads cut the list short: then what is not in it may wait all the same.
     pub cut: bool,
     /// Dirty pages of the host, in pages.
     pub dirty_pages: Option<u64>,
     /// Pages under write-back, in pages.
     pub writeback_pages: Option<u64>,
-    /// Requests in flight, by device.
-    pub in_flight: Vec<(DevNum, u64)>,
+    /// What each whole disk has in flight and has completed.
+    pub disks: Vec<DiskLook>,
+}
+
+/// One disk at a light look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskLook {
+    /// The disk.
+    pub dev: DevNum,
+    /// Requests in flight.
+    pub in_flight: u64,
+    /// Requests completed since boot: reads, writes, discards and flushes.
+    pub completed: u64,
 }

@@ -9,7 +9,7 @@ mod queue;
 
 pub(crate) use places::Place;
 
-use quell_engine::snapshot::Device;
+use quell_engine::snapshot::{Device, DiskLook};
 use quell_kfile::{diskstats, mountinfo};
 use quell_units::{DevName, DevNum, Gap, Known};
 
@@ -88,9 +88,16 @@ impl Devices {
             .collect()
     }
 
-    /// Requests in flight, by device, of the counters last read.
-    pub(crate) fn in_flight(&self) -> Vec<(DevNum, u64)> {
-        self.rows.iter().map(|row| (row.dev, row.counters.in_flight)).collect()
+    /// What each whole disk has in flight and has completed, of the counters last read.
+    pub(crate) fn look(&self) -> Vec<DiskLook> {
+        let is_partition = |row: &diskstats::Row| self.place(row.dev).is_some_and(|place| place.partition_of.is_some());
+        let disks = self.rows.iter().filter(|row| !is_partition(row));
+        let look = |diskstats::Row { dev, counters, .. }: &diskstats::Row| DiskLook {
+            dev: *dev,
+            in_flight: counters.in_flight,
+            completed: counters.completed(),
+        };
+        disks.map(look).collect()
     }
 
     fn place(&self, dev: DevNum) -> Option<&Place> {

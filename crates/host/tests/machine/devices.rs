@@ -99,6 +99,8 @@ fn file_systems_are_listed_once_with_their_journal() {
         snapshot.filesystems.iter().map(|fs| (fs.dev, fs.fs_type.as_str(), fs.mount_point.as_str())).collect();
     assert_eq!(shown, [(DM, "ext4", "/srv/a b"), (VDA1, "btrfs", "/btr")]);
     assert_eq!(snapshot.filesystems[0].journal.unwrap().transactions, Some(3));
+    assert_eq!(snapshot.filesystems[0].journal_file.as_deref(), Some("/proc/fs/jbd2/dm-0-8/info"));
+    assert_eq!(snapshot.filesystems[1].journal_file, None);
     assert_eq!(snapshot.filesystems[0].options, "rw,data=ordered");
     assert_eq!(snapshot.filesystems[1].journal, Err(Gap::NotInKernel));
 }

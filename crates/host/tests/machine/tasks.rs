@@ -43,7 +43,8 @@ fn a_look_sees_only_what_waits() {
     assert_eq!(tids, [8, 20]);
     assert_eq!(look.blocked[0].cgroup, Ok(path(b"app")));
     assert_eq!((look.dirty_pages, look.writeback_pages, look.cut), (Some(5), Some(2), false));
-    assert_eq!(look.in_flight.iter().map(|(_, n)| *n).collect::<Vec<_>>(), [9]);
+    let completed = 1 + 5 + 12 + 16;
+    assert_eq!(look.disks.iter().map(|disk| (disk.in_flight, disk.completed)).collect::<Vec<_>>(), [(9, completed)]);
 }
 
 #[test]

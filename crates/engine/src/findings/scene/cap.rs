@@ -14,10 +14,10 @@ pub struct Cap {
     pub dev: DevNum,
     /// What it limits.
     pub key: CapKey,
-    /// The ceiling, per second: bytes or bios.
-    pub limit: f64,
-    /// What the cgroup and all below it did, per second: bytes or bios. `None` where it cannot be told.
-    pub rate: Option<f64>,
+    /// The ceiling: bytes or bios a second.
+    pub limit_per_sec: f64,
+    /// What the cgroup and all below it did: bytes or bios a second. `None` where it cannot be told.
+    pub used_per_sec: Option<f64>,
     /// The mean size of the bios it holds, in the limit's own unit: bytes, or 1 for a limit of bios.
     pub grain: f64,
     /// The time over which the rate was measured.
@@ -83,6 +83,18 @@ impl CapKey {
 }
 
 impl Cap {
+    /// What was used of it, 1.0 is all.
+    #[must_use]
+    pub fn used_ratio(&self) -> Option<f64> {
+        Some(self.used_per_sec? / self.limit_per_sec)
+    }
+
+    /// Whether the rate is the ceiling itself: within 2 %, closer than a load comes to it by chance.
+    #[must_use]
+    pub fn pins(&self) -> bool {
+        self.used_ratio().is_some_and(|used| (0.98..=1.02).contains(&used))
+    }
+
     /// Whether the rate has reached the ceiling.
     ///
     /// 5 % of slack, because blk-throttle hands out its budget in slices and the cgroup's files are read a little
@@ -90,8 +102,8 @@ impl Cap {
     /// 512 KiB bios under 2 MiB/s, 94 % was measured over 8.5 s.
     #[must_use]
     pub fn reached(&self) -> bool {
-        let slack = 0.05 + 1.5 * self.grain / (self.limit * self.seconds);
-        self.rate.is_some_and(|rate| slack < 1.0 && rate >= self.limit * (1.0 - slack))
+        let slack = 0.05 + 1.5 * self.grain / (self.limit_per_sec * self.seconds);
+        self.used_ratio().is_some_and(|used| slack < 1.0 && used >= 1.0 - slack)
     }
 }
 
@@ -99,8 +111,9 @@ impl Cap {
 pub(super) fn caps(window: &Window, rates: &Rates) -> Vec<Cap> {
     let was_there = |cgroup: &Cgroup, cap: &Cap| {
         let Some(was) = window.t0.cgroup(&cgroup.path) else { return true };
-        limits(was)
-            .any(|(dev, key, limit)| dev == cap.dev && key == cap.key && count(limit).total_cmp(&cap.limit).is_eq())
+        limits(was).any(|(dev, key, limit)| {
+            dev == cap.dev && key == cap.key && count(limit).total_cmp(&cap.limit_per_sec).is_eq()
+        })
     };
     let seconds = window.t1.clock.cgroups.since(window.t0.clock.cgroups).map_or(0.0, |span| span.seconds());
     window
@@ -117,9 +130,9 @@ pub(super) fn caps(window: &Window, rates: &Rates) -> Vec<Cap> {
                 cgroup: cgroup.path.clone(),
                 dev,
                 key,
-                limit: count(limit),
+                limit_per_sec: count(limit),
                 // A device without a row did nothing for this cgroup.
-                rate: row.map(|row| row.map_or(0.0, |row| key.of(row))),
+                used_per_sec: row.map(|row| row.map_or(0.0, |row| key.of(row))),
                 grain: if key.is_bytes() { grain } else { 1.0 },
                 seconds,
             };

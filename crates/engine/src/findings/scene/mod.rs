@@ -1,22 +1,28 @@
 //! What the rules look at: the window's disks, workloads, limits and waits, joined once.
 //!
-//! A [`Scene`] holds no judgement; it answers the questions that several rules ask (which disk lies lowest, whose bytes
-//! are these, who waits for what) so that each of them has one answer.
+//! A [`Scene`] makes no finding; it answers the questions that several rules ask (which disk lies lowest, does it queue,
+//! whose bytes are these, who waits for what) so that each of them has one answer.
 
+mod budget;
 mod cap;
+mod contention;
 mod disk;
 mod wait;
+mod weight;
 mod workload;
 
+pub use budget::Budget;
 pub use cap::{Cap, CapKey};
+pub use contention::Contention;
 pub use disk::{Disk, DiskClass, Share, Trust};
 pub use wait::{Wait, WaitKind};
+pub use weight::Engine;
 pub use workload::Workload;
 
-use quell_units::{Bytes, CgroupPath, DevNum, Known, count};
+use quell_units::{Bytes, CgroupPath, DevNum, Known, Micros, count, ratio};
 
 use crate::rates::Rates;
-use crate::snapshot::{Cgroup, CgroupConfig, Window};
+use crate::snapshot::{Cgroup, CgroupConfig, Filesystem, Window};
 
 /// The size of a page of memory on every machine quell runs on today (x86-64, and arm64 as distributions build it).
 pub const PAGE_BYTES: f64 = 4096.0;
@@ -66,24 +72,18 @@ impl<'a> Scene<'a> {
         self.window.t1.leaves(dev).into_iter().filter_map(|leaf| self.disk(leaf))
     }
 
-    /// The workload of this path, or the one it lies in.
-    #[must_use]
-    pub fn workload(&self, path: &CgroupPath) -> Option<&Workload> {
-        path.ancestors().find_map(|path| self.workloads.iter().find(|workload| workload.path == path))
-    }
-
-    /// A workload's share of a disk.
-    #[must_use]
-    pub fn share<'s>(&self, disk: &'s Disk<'a>, workload: &Workload) -> Option<&'s Share> {
-        disk.shares.iter().find(|share| self.workloads.get(share.workload).is_some_and(|w| w.path == workload.path))
-    }
-
     /// The workloads that use a disk, biggest share first.
     pub fn users<'s, 'd>(
         &'s self,
         disk: &'d Disk<'_>,
     ) -> impl Iterator<Item = (&'s Workload, &'d Share)> + use<'s, 'd, 'a> {
         disk.shares.iter().filter_map(|share| Some((self.workloads.get(share.workload)?, share)))
+    }
+
+    /// The workload that a disk mostly works for, where there is one: three fifths of its time.
+    #[must_use]
+    pub fn main_user<'s, 'd>(&'s self, disk: &'d Disk<'_>) -> Option<(&'s Workload, &'d Share)> {
+        self.users(disk).next().filter(|(workload, share)| share.ratio >= 0.6 && !workload.is_kernel())
     }
 
     /// The cgroup of this path at the later moment.
@@ -120,9 +120,9 @@ impl<'a> Scene<'a> {
         Some(Backlog { dirty: stat.file_dirty_bytes?, writeback: stat.file_writeback_bytes? })
     }
 
-    /// Dirty and write-back pages of the host, in pages: at both moments and at the looks.
+    /// Dirty and write-back pages of the host: at both moments and at the looks between.
     #[must_use]
-    pub fn host_backlogs(&self) -> Vec<u64> {
+    pub fn host_backlog_pages(&self) -> Vec<u64> {
         let of_snapshot = |vmstat: &Known<quell_kfile::vmstat::VmStat>| {
             let vmstat = vmstat.as_ref().ok()?;
             Some(vmstat.dirty_pages?.saturating_add(vmstat.writeback_pages?))
@@ -133,11 +133,28 @@ impl<'a> Scene<'a> {
         std::iter::once(first).chain(looks).chain([last]).flatten().collect()
     }
 
-    /// The host's dirty limits in pages: where write-back starts in the background, and where writers are stopped.
+    /// The host's dirty limits.
     #[must_use]
-    pub fn dirty_limits(&self) -> Option<(u64, u64)> {
+    pub fn dirty_limits(&self) -> Option<DirtyLimits> {
         let vmstat = self.window.t1.system.vmstat.as_ref().ok()?;
-        Some((vmstat.dirty_background_threshold_pages?, vmstat.dirty_threshold_pages?))
+        Some(DirtyLimits {
+            background_pages: vmstat.dirty_background_threshold_pages?,
+            limit_pages: vmstat.dirty_threshold_pages?,
+        })
+    }
+
+    /// What a file system's journal committed in the window.
+    #[must_use]
+    pub fn commits(&self, now: &Filesystem) -> Option<Commits> {
+        let was = self.window.t0.filesystems.iter().find(|fs| fs.dev == now.dev)?;
+        let (was, now) = (was.journal.as_ref().ok()?, now.journal.as_ref().ok()?);
+        let commits = count(now.transactions?.checked_sub(was.transactions?)?);
+        let requested = count(now.requested?.checked_sub(was.requested?)?);
+        Some(Commits {
+            per_sec: commits / self.rates.seconds.ok()?,
+            requested_ratio: ratio(requested, commits),
+            mean_usec: now.commit_usec_avg.map(Micros::as_f64),
+        })
     }
 
     /// The path of a cgroup's file on the host, for evidence and commands.
@@ -146,6 +163,26 @@ impl<'a> Scene<'a> {
         let mount = self.window.t1.host.cgroup_mount.as_deref().unwrap_or("/sys/fs/cgroup");
         if path.is_root() { format!("{mount}/{file}") } else { format!("{mount}/{path}/{file}") }
     }
+}
+
+/// Where write-back starts in the background, and where writers are stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirtyLimits {
+    /// `nr_dirty_background_threshold`.
+    pub background_pages: u64,
+    /// `nr_dirty_threshold`.
+    pub limit_pages: u64,
+}
+
+/// What a journal committed in the window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Commits {
+    /// Commits per second.
+    pub per_sec: f64,
+    /// The share of them that somebody asked for, by fsync or for want of room.
+    pub requested_ratio: f64,
+    /// What one takes: the kernel's own moving average.
+    pub mean_usec: Option<f64>,
 }
 
 /// Page cache of one cgroup that the disk has not got yet.

@@ -46,7 +46,7 @@ impl Wait {
 }
 
 /// What a task waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WaitKind {
     /// The file system's journal: a commit, or room for a new handle.
     Journal,
@@ -82,43 +82,78 @@ fn kind(channel: &str) -> WaitKind {
 }
 
 /// Every task that was seen waiting, with its cgroup, and the number of looks: both snapshots and all between.
+///
+/// Sightings are counted by what the wait means: a journal's waiter goes from one of its functions to the next. A task
+/// whose cgroup is not known is nobody's, unless it is the kernel's own.
 pub(super) fn waits(window: &Window) -> (Vec<(CgroupPath, Wait)>, u32) {
-    let ends = [&window.t0.tasks, &window.t1.tasks];
-    let blocked = |tasks: &'_ Vec<Task>| tasks.iter().filter(|task| task.blocked).cloned().collect::<Vec<_>>();
-    let looks: Vec<Vec<Task>> =
-        ends.into_iter().map(blocked).chain(window.looks.iter().map(|look| look.blocked.clone())).collect();
-    let looks_count = u32::try_from(looks.len()).unwrap_or(u32::MAX);
+    let ends = [&window.t0.tasks, &window.t1.tasks].into_iter().flatten().filter(|task| task.blocked);
+    let between = window.looks.iter().flat_map(|look| &look.blocked);
+    let looks = u32::try_from(window.looks.len()).unwrap_or(u32::MAX).saturating_add(2);
 
-    let mut seen: HashMap<(u32, String), (Task, u32)> = HashMap::new();
-    for task in looks.into_iter().flatten() {
-        let channel = task.wait_channel.clone().unwrap_or_default();
-        seen.entry((task.tid, channel)).and_modify(|(_, times)| *times += 1).or_insert((task, 1));
+    let mut seen: HashMap<(u32, Meaning), Sightings> = HashMap::new();
+    for task in ends.chain(between) {
+        let channel = task.wait_channel.as_deref().unwrap_or_default();
+        let sightings = seen.entry((task.tid, Meaning::of(channel))).or_insert_with(|| Sightings::of(task));
+        sightings.times += 1;
+        *sightings.channels.entry(channel).or_default() += 1;
     }
-    let mut longest: HashMap<u32, (Task, u32)> = HashMap::new();
-    for (task, times) in seen.into_values() {
-        let better =
-            longest.get(&task.tid).is_none_or(|(was, most)| (*most, &was.wait_channel) < (times, &task.wait_channel));
-        if better {
-            longest.insert(task.tid, (task, times));
+    let mut longest: HashMap<u32, Sightings> = HashMap::new();
+    for ((tid, _), sightings) in seen {
+        match longest.get(&tid) {
+            Some(best) if (best.times, best.channel()) >= (sightings.times, sightings.channel()) => {}
+            _ => drop(longest.insert(tid, sightings)),
         }
     }
-    let mut waits: Vec<_> = longest.into_values().map(|(task, times)| wait(task, times, looks_count)).collect();
+    let mut waits: Vec<_> = longest.into_values().filter_map(|sightings| sightings.wait(looks)).collect();
     waits.sort_by(|(_, a), (_, b)| b.seen.cmp(&a.seen).then(a.tid.cmp(&b.tid)));
-    (waits, looks_count)
+    (waits, looks)
 }
 
-fn wait(task: Task, seen: u32, looks: u32) -> (CgroupPath, Wait) {
-    let channel = task.wait_channel.unwrap_or_default();
-    let wait = Wait {
-        tid: task.tid,
-        comm: task.comm,
-        kind: kind(&channel),
-        channel,
-        kernel_thread: task.kernel_thread,
-        seen,
-        looks,
-    };
-    (task.cgroup.unwrap_or_default(), wait)
+/// What makes two sightings one wait: the cause where the function names it, else the function.
+#[derive(PartialEq, Eq, Hash)]
+enum Meaning {
+    Cause(WaitKind),
+    Function(String),
+}
+
+impl Meaning {
+    fn of(channel: &str) -> Self {
+        match kind(channel) {
+            WaitKind::Other => Self::Function(channel.to_owned()),
+            kind => Self::Cause(kind),
+        }
+    }
+}
+
+/// How often one task was seen in one wait.
+struct Sightings<'a> {
+    task: &'a Task,
+    times: u32,
+    channels: HashMap<&'a str, u32>,
+}
+
+impl<'a> Sightings<'a> {
+    fn of(task: &'a Task) -> Self {
+        Self { task, times: 0, channels: HashMap::new() }
+    }
+
+    /// The function it was most often seen in.
+    fn channel(&self) -> &'a str {
+        self.channels.iter().max_by_key(|(channel, times)| (**times, **channel)).map_or("", |(channel, _)| channel)
+    }
+
+    fn wait(&self, looks: u32) -> Option<(CgroupPath, Wait)> {
+        let cgroup = match &self.task.cgroup {
+            Ok(path) => path.clone(),
+            Err(_) if self.task.kernel_thread => CgroupPath::root(),
+            Err(_) => return None,
+        };
+        let channel = self.channel().to_owned();
+        let Task { tid, comm, kernel_thread, .. } = self.task;
+        let kind = kind(&channel);
+        let (comm, seen) = (comm.clone(), self.times);
+        Some((cgroup, Wait { tid: *tid, comm, channel, kind, kernel_thread: *kernel_thread, seen, looks }))
+    }
 }
 
 #[cfg(test)]

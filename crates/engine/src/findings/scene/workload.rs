@@ -28,6 +28,8 @@ pub struct Workload {
     pub io: Vec<CgroupIo>,
     /// Whether its cgroup counts its I/O; else `io` is what its processes say, on the one disk they can have meant.
     pub io_counted: bool,
+    /// Whether cgroups with work of their own lie below: then `io` is what is left, and may be that of some that ended.
+    pub inner: bool,
     /// Time stalled on I/O. `None` where the kernel does not tell, and for what a cgroup with children did itself.
     pub pressure: Option<PressureRates>,
     /// What its memory did.
@@ -66,18 +68,28 @@ impl Workload {
         self.path.is_root()
     }
 
-    /// Puts what its processes say on a disk, in requests of the disk's mean size.
-    pub(super) fn place_process_io(&mut self, dev: DevNum, rates: &DiskRates) {
+    /// Puts what its processes say on a disk, in requests of the disk's mean size, where its cgroup counts nothing.
+    pub(super) fn place_process_io(&mut self, dev: DevNum, rates: &DiskRates) -> Option<(CgroupPath, CgroupIo)> {
         let span = |bytes_per_sec: f64, size: Option<f64>| Span {
             ios_per_sec: ratio(bytes_per_sec, size.unwrap_or(0.0)),
             bytes_per_sec,
             size_bytes_avg: size,
         };
         let (read, write) = self.process_bytes_per_sec;
-        if read + write > 0.0 {
-            let read = span(read, rates.read.size_bytes_avg);
-            let write = span(write, rates.write.size_bytes_avg);
-            self.io = vec![CgroupIo { dev, read, write, cost_usage_ratio: None, cost_wait_ratio: None }];
+        if self.io_counted || read + write <= 0.0 {
+            return None;
+        }
+        let read = span(read, rates.read.size_bytes_avg);
+        let write = span(write, rates.write.size_bytes_avg);
+        let io = CgroupIo { dev, read, write, cost_usage_ratio: None, cost_wait_ratio: None };
+        self.io = vec![io];
+        Some((self.path.clone(), io))
+    }
+
+    /// Takes away what turned out to be another's.
+    pub(super) fn take_away(&mut self, other: &CgroupIo) {
+        if let Some(row) = self.io.iter_mut().find(|row| row.dev == other.dev) {
+            *row = less(row, &[other]);
         }
     }
 }
@@ -167,14 +179,14 @@ impl<'a> Tree<'a> {
         };
         let (kind, name) = identify(&cgroup.path);
         let rows = cgroup.io.as_deref().unwrap_or_default();
-        let counted = cgroup.io.is_ok() && children.iter().all(|child| child.io.is_ok());
         Workload {
             path: cgroup.path.clone(),
             id: cgroup.id,
             kind,
             name: if cgroup.path.is_root() { "the kernel and the root cgroup".into() } else { name },
-            io: if counted { rows.iter().map(|row| own(row, children)).collect() } else { Vec::new() },
-            io_counted: counted,
+            io: rows.iter().map(|row| own(row, children)).collect(),
+            io_counted: cgroup.io.is_ok(),
+            inner: !children.is_empty(),
             pressure: cgroup.io_pressure.ok().filter(|_| children.is_empty()),
             memory: cgroup.memory.ok().filter(|_| children.is_empty()),
             waits: Vec::new(),
@@ -184,31 +196,32 @@ impl<'a> Tree<'a> {
 }
 
 /// A row less what the children did on the same device.
+fn own(row: &CgroupIo, children: &[&CgroupRates]) -> CgroupIo {
+    let below = children.iter().flat_map(|child| child.io.as_deref().unwrap_or_default());
+    less(row, &below.filter(|io| io.dev == row.dev).collect::<Vec<_>>())
+}
+
+/// A row less others of the same device.
 ///
 /// The files are read one after the other, so a busy child can be a little ahead of its parent: less than a fiftieth
 /// of the parent's is taken for that and not for work.
-fn own(row: &CgroupIo, children: &[&CgroupRates]) -> CgroupIo {
-    let below =
-        || children.iter().flat_map(|child| child.io.as_deref().unwrap_or_default()).filter(|io| io.dev == row.dev);
-    if below().next().is_none() {
+fn less(row: &CgroupIo, others: &[&CgroupIo]) -> CgroupIo {
+    if others.is_empty() {
         return *row;
     }
     let left = |whole: f64, of: fn(&CgroupIo) -> f64| {
-        let left = whole - below().map(of).sum::<f64>();
+        let left = whole - others.iter().map(|io| of(io)).sum::<f64>();
         if left < whole / 50.0 { 0.0 } else { left }
     };
-    let span = |whole: Span, of: fn(&CgroupIo) -> Span| -> Span {
-        let ios_per_sec = (whole.ios_per_sec - below().map(|io| of(io).ios_per_sec).sum::<f64>()).max(0.0);
-        let bytes_per_sec = (whole.bytes_per_sec - below().map(|io| of(io).bytes_per_sec).sum::<f64>()).max(0.0);
-        if bytes_per_sec < whole.bytes_per_sec / 50.0 && ios_per_sec < whole.ios_per_sec / 50.0 {
-            return Span::default();
-        }
-        Span { ios_per_sec, bytes_per_sec, size_bytes_avg: (ios_per_sec > 0.0).then(|| bytes_per_sec / ios_per_sec) }
+    let span = |whole: Span, ios: fn(&CgroupIo) -> f64, bytes: fn(&CgroupIo) -> f64| {
+        let (ios_per_sec, bytes_per_sec) = (left(whole.ios_per_sec, ios), left(whole.bytes_per_sec, bytes));
+        let size_bytes_avg = (ios_per_sec > 0.0).then(|| bytes_per_sec / ios_per_sec);
+        Span { ios_per_sec, bytes_per_sec, size_bytes_avg }
     };
     CgroupIo {
         dev: row.dev,
-        read: span(row.read, |io| io.read),
-        write: span(row.write, |io| io.write),
+        read: span(row.read, |io| io.read.ios_per_sec, |io| io.read.bytes_per_sec),
+        write: span(row.write, |io| io.write.ios_per_sec, |io| io.write.bytes_per_sec),
         cost_usage_ratio: row.cost_usage_ratio.map(|whole| left(whole, |io| io.cost_usage_ratio.unwrap_or(0.0))),
         cost_wait_ratio: row.cost_wait_ratio,
     }
@@ -222,6 +235,7 @@ fn nameless() -> Workload {
         name: "the host".into(),
         io: Vec::new(),
         io_counted: false,
+        inner: false,
         pressure: None,
         memory: None,
         waits: Vec::new(),

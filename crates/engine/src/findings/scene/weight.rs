@@ -1,0 +1,60 @@
+//! Weights, and the engines that heed them.
+
+use quell_units::{CgroupPath, DevNum};
+
+use super::{Disk, Scene};
+use crate::snapshot::CgroupConfig;
+
+/// What divides a disk by weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// iocost, by `io.weight`.
+    IoCost,
+    /// The bfq scheduler, by `io.bfq.weight`.
+    Bfq,
+}
+
+impl Engine {
+    /// The file that holds its weights.
+    #[must_use]
+    pub const fn file(self) -> &'static str {
+        match self {
+            Self::IoCost => "io.weight",
+            Self::Bfq => "io.bfq.weight",
+        }
+    }
+
+    /// A cgroup's weight for a disk under this engine.
+    #[must_use]
+    pub fn weight(self, config: &CgroupConfig, dev: DevNum) -> Option<u32> {
+        let weights = match self {
+            Self::IoCost => &config.io_weight,
+            Self::Bfq => &config.bfq_weight,
+        };
+        weights.as_ref().ok().map(|weights| weights.on(dev))
+    }
+}
+
+impl Scene<'_> {
+    /// The engine at work on a disk.
+    #[must_use]
+    pub fn engine(&self, disk: &Disk) -> Option<Engine> {
+        let qos = self.root_config().and_then(|config| config.cost_qos.as_ref().ok());
+        let iocost = qos.is_some_and(|rows| rows.iter().any(|row| row.dev == disk.dev && row.enabled));
+        let bfq = disk.scheduler() == Some("bfq");
+        if iocost { Some(Engine::IoCost) } else { bfq.then_some(Engine::Bfq) }
+    }
+
+    /// The share of a disk that an engine gives a cgroup against another, both being busy: the product of its weights
+    /// from where the two part, over the other's. `None` without an engine.
+    #[must_use]
+    pub fn advantage(&self, disk: &Disk, of: &CgroupPath, over: &CgroupPath) -> Option<f64> {
+        let engine = self.engine(disk)?;
+        // Below the common ancestor each level divides its parent's share; siblings that are idle take nothing.
+        let first_apart = |path: &CgroupPath, other: &CgroupPath| {
+            path.ancestors().take_while(|at| !other.is_within(at)).last().unwrap_or_else(|| path.clone())
+        };
+        let weight = |path: &CgroupPath| engine.weight(self.config(path)?, disk.dev).map(f64::from);
+        Some(weight(&first_apart(of, over))? / weight(&first_apart(over, of))?.max(1.0))
+    }
+}
