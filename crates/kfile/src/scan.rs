@@ -15,7 +15,7 @@ pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (u32, Line<'_>)> {
             return None;
         }
         line_no = line_no.saturating_add(1);
-        let line = match find_far(rest, b'\n').and_then(|end| rest.split_at_checked(end)) {
+        let line = match find(rest, b'\n').and_then(|end| rest.split_at_checked(end)) {
             Some((line, tail)) => {
                 rest = tail.get(1..).unwrap_or_default();
                 Line::Whole(line)
@@ -116,24 +116,6 @@ pub(crate) fn find(haystack: &[u8], needle: u8) -> Option<usize> {
     rest.iter().position(|&byte| byte == needle).map(|in_rest| at + in_rest)
 }
 
-/// As [`find`], for what is most often more than sixteen bytes away.
-fn find_far(haystack: &[u8], needle: u8) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const TOPS: u64 = ONES << 7;
-    let n = ONES * u64::from(needle);
-    let z = |w: &[u8; 8]| { let d = u64::from_le_bytes(*w) ^ n; d.wrapping_sub(ONES) & !d & TOPS };
-    let mut at = 0; let mut rest = haystack;
-    while let Some((a, tail)) = rest.split_first_chunk::<8>() && let Some((b, tail)) = tail.split_first_chunk::<8>() {
-        let (za, zb) = (z(a), z(b));
-        if za | zb != 0 {
-            let in_chunk = if za != 0 { za.trailing_zeros() / 8 } else { 8 + zb.trailing_zeros() / 8 };
-            return Some(at + usize::try_from(in_chunk).ok()?);
-        }
-        at += 16; rest = tail;
-    }
-    find(rest, needle).map(|i| at + i)
-}
-
 /// What is before the first `separator`, and what is behind it.
 pub(crate) fn split_once(field: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
     let at = find(field, separator)?;
@@ -183,45 +165,20 @@ pub(crate) fn number(field: &[u8]) -> Option<u64> {
 pub(crate) fn leading_number(field: &[u8]) -> Option<(u64, &[u8])> {
     // No number of as many digits overflows, so nearly all go without a check at each digit.
     const DIGITS_SAFE: usize = 19;
-    let digit = |byte: u8| u64::from(byte.wrapping_sub(b'0'));
-    let (mut value, mut len) = (0, 0);
-    if let Some((digits, part)) = field.first_chunk().map(up_to_eight_digits) {
-        (value, len) = (part, digits);
-        if digits < 8 {
-            return if len == 0 { None } else { Some((value, field.get(len..)?)) };
+    let (mut value, mut rest) = (0_u64, field);
+    while let Some((byte, tail)) = rest.split_first() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
         }
-    }
-    while let Some(&byte) = field.get(len)
-        && digit(byte) <= 9
-    {
-        value = if len < DIGITS_SAFE {
-            value.wrapping_mul(10).wrapping_add(digit(byte))
+        value = if field.len() - rest.len() < DIGITS_SAFE {
+            value.wrapping_mul(10).wrapping_add(u64::from(digit))
         } else {
-            value.checked_mul(10)?.checked_add(digit(byte))?
+            value.checked_mul(10)?.checked_add(u64::from(digit))?
         };
-        len += 1;
+        rest = tail;
     }
-    if len == 0 { None } else { Some((value, field.get(len..)?)) }
-}
-
-/// How many of eight bytes are digits before the first that is none, and the number that they make.
-///
-/// All at once, since a loop over them is left at another place for each number, which a processor cannot foresee.
-fn up_to_eight_digits(bytes: &[u8; 8]) -> (usize, u64) {
-    const fn each(byte: u8) -> u64 {
-        u64::from_le_bytes([byte; 8])
-    }
-    // Digits become 0 to 9. Of all else the top bit is set: it was, or adding 0x76 to more than 9 sets it.
-    let values = u64::from_le_bytes(*bytes) ^ each(b'0');
-    let others = (((values & each(0x7f)) + each(0x76)) | values) & each(0x80);
-    let digits = others.trailing_zeros() / 8;
-    // The digits move to the end, as if zeros stood in front.
-    let values = values.checked_shl(64 - 8 * digits).unwrap_or(0);
-    // Pairs of digits, then pairs of pairs, then the two halves.
-    let pairs = values.wrapping_mul(10).wrapping_add(values >> 8);
-    let even = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(100 + (1_000_000 << 32));
-    let odd = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(1 + (10_000 << 32));
-    (usize::try_from(digits).unwrap_or(0), even.wrapping_add(odd) >> 32)
+    if rest.len() == field.len() { None } else { Some((value, rest)) }
 }
 
 /// `253:0`: a device's number.

@@ -186,11 +186,8 @@ pub(super) fn plain(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use quell_kfile::io_max::Row;
-    use quell_units::Limit;
-
     use super::*;
-    use crate::findings::written::{Did, Written, number};
+    use crate::findings::written::{Did, Written, io_max, number};
     use crate::rates::Rates;
 
     #[test]
@@ -220,14 +217,8 @@ mod tests {
         }
         host.cgroup(path, 0.0, &[]);
         host.configure(path, |config| {
-            let row = |minor, bytes| Row {
-                dev: number(minor),
-                read_bytes_per_sec: Limit::Max,
-                write_bytes_per_sec: Limit::At(Bytes(bytes)),
-                read_ios_per_sec: Limit::Max,
-                write_ios_per_sec: Limit::Max,
-            };
-            config.io_max = Ok(vec![row(0, 200), row(1, 300)]);
+            let writes = |minor, bytes| io_max(minor, [None, Some(bytes), None, None]);
+            config.io_max = Ok(vec![writes(0, 200), writes(1, 300)]);
         });
         host
     }

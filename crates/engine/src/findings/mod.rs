@@ -9,6 +9,8 @@ mod finding;
 mod rank;
 mod scene;
 mod table;
+#[cfg(test)]
+mod tests;
 pub mod workload;
 #[cfg(test)]
 mod written;

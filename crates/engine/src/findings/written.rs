@@ -2,15 +2,16 @@
 
 use quell_kfile::cpu_times::CpuTimes;
 use quell_kfile::diskstats::{Counters, Direction};
-use quell_kfile::io_stat;
 use quell_kfile::pressure::Pressure;
 use quell_kfile::scheduler::Scheduler;
-use quell_units::{Bytes, CgroupId, CgroupPath, DevName, DevNum, Gap, Micros, Millis, MonoMicros, Sectors};
+use quell_kfile::{io_max, io_stat};
+use quell_units::{Bytes, CgroupId, CgroupPath, DevName, DevNum, Gap, Limit, Micros, Millis, MonoMicros, Sectors};
 
 use super::{Finding, Scene, find};
 use crate::rates::Rates;
 use crate::snapshot::{
-    Cgroup, CgroupConfig, CgroupMode, Clock, Cost, Device, DeviceMapper, Host, Queue, Snapshot, System, Window,
+    Cgroup, CgroupConfig, CgroupMode, Clock, Cost, Device, DeviceMapper, DiskLook, Host, Look, Queue, Snapshot, System,
+    Task, Window,
 };
 
 /// The window's length.
@@ -90,6 +91,31 @@ impl Written {
         self
     }
 
+    /// A light look so many milliseconds after the start: disks by minor with what is in flight and completed, and the
+    /// threads that wait, by cgroup, number and kernel function.
+    pub(super) fn look(&mut self, ms: u64, disks: &[(u32, u64, u64)], blocked: &[(&str, u32, &str)]) -> &mut Self {
+        let at = MonoMicros(self.window.t0.clock.system.0 + ms * 1000);
+        let disks =
+            disks.iter().map(|&(minor, in_flight, completed)| DiskLook { dev: number(minor), in_flight, completed });
+        let blocked = blocked.iter().map(|&(path, tid, channel)| task(path, tid, channel));
+        self.window.looks.push(Look { at, disks: disks.collect(), blocked: blocked.collect(), ..Look::default() });
+        self
+    }
+
+    /// A thread that waits at both moments, in one function at the first and in another at the second.
+    pub(super) fn waits(&mut self, path: &str, tid: u32, first: &str, second: &str) -> &mut Self {
+        self.window.t0.tasks.push(task(path, tid, first));
+        self.window.t1.tasks.push(task(path, tid, second));
+        self
+    }
+
+    /// Changes a cgroup at the later moment.
+    pub(super) fn now(&mut self, path: &str, change: impl Fn(&mut Cgroup)) -> &mut Self {
+        let mut cgroups = self.window.t1.cgroups.iter_mut();
+        change(cgroups.find(|cgroup| cgroup.path.as_bytes() == path.as_bytes()).unwrap());
+        self
+    }
+
     /// Changes a cgroup's configuration at both moments.
     pub(super) fn configure(&mut self, path: &str, change: impl Fn(&mut CgroupConfig)) -> &mut Self {
         for snapshot in [&mut self.window.t0, &mut self.window.t1] {
@@ -116,6 +142,34 @@ impl Written {
     /// The ids of what is found, worst first.
     pub(super) fn ids(&self) -> Vec<&'static str> {
         self.findings().iter().map(|finding| finding.id).collect()
+    }
+}
+
+fn task(path: &str, tid: u32, channel: &str) -> Task {
+    Task {
+        pid: tid,
+        tid,
+        comm: "app".into(),
+        blocked: true,
+        kernel_thread: false,
+        cgroup: CgroupPath::new(path.as_bytes()).map_err(|_| Gap::Malformed),
+        wait_channel: Some(channel.into()),
+        io: Err(Gap::NotInKernel),
+        io_uring: false,
+    }
+}
+
+/// Limits for one written disk, in the order of io.max.
+pub(super) fn io_max(minor: u32, limits: [Option<u64>; 4]) -> io_max::Row {
+    let bytes = |limit: Option<u64>| limit.map_or(Limit::Max, |limit| Limit::At(Bytes(limit)));
+    let ios = |limit: Option<u64>| limit.map_or(Limit::Max, Limit::At);
+    let [rbps, wbps, riops, wiops] = limits;
+    io_max::Row {
+        dev: number(minor),
+        read_bytes_per_sec: bytes(rbps),
+        write_bytes_per_sec: bytes(wbps),
+        read_ios_per_sec: ios(riops),
+        write_ios_per_sec: ios(wiops),
     }
 }
 
