@@ -1,7 +1,7 @@
 //! What quell prints, word for word, without colour; the folders of `tests/cmd` are the widths of the page.
 //!
 //! The captures are unpacked into a directory of this run, and the commands run there, so that `--root NAME` reads the
-//! same on every machine. `TRYCMD=overwrite cargo test -p quell --test golden` writes what is printed now; read the
+//! same on every machine. The README's own examples run with them. `TRYCMD=overwrite cargo test -p quell --test golden` writes what is printed now; read the
 //! difference before committing it.
 
 use std::path::Path;
@@ -39,7 +39,11 @@ fn commands_print_what_is_written_down() {
     for width in ["80", "120", "200"] {
         let cases = trycmd::TestCases::new();
         cases.env("COLUMNS", width).env("NO_COLOR", "1");
-        cases.case(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cmd/{width}/*.trycmd")));
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        cases.case(here.join(format!("tests/cmd/{width}/*.trycmd")));
+        if width == "80" {
+            cases.case(here.join("../../README.md"));
+        }
         cases.run();
     }
 }
