@@ -115,6 +115,7 @@ fn exit(scene: &Scene, findings: &[(usize, &Finding)], fail_on: Option<Severity>
     if !judged {
         return Exit::NotJudged;
     }
-    let at_least = |level: Severity| findings.iter().any(|(_, finding)| finding.severity >= level);
+    let at_least =
+        |level: Severity| findings.iter().any(|(_, finding)| says_something(finding) && finding.severity >= level);
     if fail_on.is_some_and(at_least) { Exit::Found } else { Exit::Done }
 }
