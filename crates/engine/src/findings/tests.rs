@@ -48,6 +48,20 @@ fn a_limit_of_reads_that_asynchronous_readers_reach_is_named_though_nobody_seems
 }
 
 #[test]
+fn a_writer_that_syncs_now_and_then_stays_below_its_limit_and_is_held_by_it_all_the_same() {
+    let held = |stall: f64, usec: u64, util_pct: u64| {
+        let mut host = Written::new();
+        host.disk(0, "vda", VIRTIO, writes(18, 512 << 10, usec, util_pct));
+        host.cgroup("app", stall, &[(0, 0, 18, 9 * MIB)]);
+        host.configure("app", |config| config.io_max = Ok(vec![io_max(0, [None, Some(10 * MIB), None, None])]));
+        host.ids()
+    };
+    assert_eq!(held(0.5, 4_000, 7), ["throttled-by-io-max"]);
+    assert_eq!(held(0.1, 4_000, 7), ["healthy"], "nobody waits");
+    assert_eq!(held(0.45, 22_000, 40), ["healthy"], "the disk itself accounts for the wait");
+}
+
+#[test]
 fn a_container_that_thrashes_a_little_does_not_hide_another_ones_neighbour() {
     let mut host = Written::new();
     let did = Did { writes: 900, write_bytes: 900 << 16, write_usec: 35_000, ..reads(130, 35_000, 99) };

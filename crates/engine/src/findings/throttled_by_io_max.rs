@@ -18,7 +18,8 @@ pub(super) const RULE: Rule = Rule {
             limit above the workload holds the sum of all below it.",
         evidence: "The cgroup's own rate in io.stat, within 5 % (or a bio and a half) of the limit, and one sign that \
             somebody waits: pressure, a task seen waiting, page cache that piles up, a disk with time to spare, or a \
-            rate within 2 % of the limit.",
+            rate within 2 % of the limit. Or four fifths of the limit, a stall of three tenths of the time, and a disk \
+            that is idle and busy for much less than that.",
         change: "Raise or lift the limit, at the cgroup where it is set, or leave it and know that the wait is meant.",
         undo: "Write the old value back: the keys not named keep theirs.",
     },
@@ -27,8 +28,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn find(scene: &Scene) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
-    for cap in scene.caps.iter().filter(|cap| cap.reached()) {
-        let Some(finding) = throttled(scene, cap) else { continue };
+    for finding in scene.caps.iter().filter_map(|cap| throttled(scene, cap)) {
         // Of several limits that one workload has reached, the first in io.max's order is as good as any.
         if !found.iter().any(|earlier| earlier.subject == finding.subject) {
             found.push(finding);
@@ -45,7 +45,9 @@ fn throttled(scene: &Scene, cap: &Cap) -> Option<Finding> {
     let backlog = scene.backlog(&cap.cgroup).map(|backlog| backlog.bytes()).filter(|_| cap.key.is_bytes());
     let drain_seconds = backlog.map(|bytes| bytes / cap.limit_per_sec);
     let idle = scene.leaves(cap.dev).all(|leaf| leaf.util_pct < 50.0 && leaf.queue_length_avg() < 2.0);
-    if !(stall >= 0.1 || drain_seconds.is_some_and(|seconds| seconds >= 1.0) || idle || cap.pins()) {
+    let drains = drain_seconds.is_some_and(|seconds| seconds >= 1.0);
+    let reached = cap.reached() && (stall >= 0.1 || drains || idle || cap.pins());
+    if !reached && !(idle && waits_for_more_than_the_disk(scene, cap, stall)) {
         return None;
     }
     let own = cap.cgroup == workload.path;
@@ -70,6 +72,16 @@ fn throttled(scene: &Scene, cap: &Cap) -> Option<Finding> {
         stall_ratio: if stall >= 0.1 { stall } else { 0.5 },
         ..finding(RULE.id, subject(workload, Some(disk.name)))
     })
+}
+
+/// Whether somebody waits far more than the disk is busy, at four fifths of the limit and more.
+///
+/// A writer that fills the page cache and then syncs leaves the limit unused in between, so that its mean stays below it;
+/// its waits are the limit's all the same, since the disk does not account for them.
+fn waits_for_more_than_the_disk(scene: &Scene, cap: &Cap, stall_ratio: f64) -> bool {
+    let busiest_pct = scene.leaves(cap.dev).map(|leaf| leaf.util_pct).fold(0.0, f64::max);
+    let near = cap.used_ratio().is_some_and(|used| used >= 0.8);
+    near && stall_ratio >= 0.3 && stall_ratio >= busiest_pct / 100.0 + 0.1
 }
 
 /// The workload that the limit holds: of those below it that do a part of what it limits the one that waits most, and
