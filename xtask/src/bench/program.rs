@@ -40,7 +40,7 @@ pub(super) fn memory(quell: &Path, cgroups: u32, interrupt: &Interrupt) -> Resul
     Ok(Claim {
         what: format!("memory of quell stat over {cgroups} cgroups, two moments at once"),
         measured: megabytes(peak),
-        most: MEMORY_MB_MAX,
+        most: Some(MEMORY_MB_MAX),
         unit: " MB",
         detail: format!("VmHWM {peak} kB, VmRSS {now} kB"),
     })
@@ -68,7 +68,7 @@ pub(super) fn doctor(quell: &Path) -> Result<Claim> {
     Ok(Claim {
         what: "quell doctor --for 1s".into(),
         measured: took.as_secs_f64(),
-        most: DOCTOR_SECONDS_MAX,
+        most: Some(DOCTOR_SECONDS_MAX),
         unit: " s",
         detail: format!("wall time, exit code {}", code.unwrap_or_default()),
     })

@@ -49,7 +49,7 @@ pub(super) fn ratio(cgroups: u32, interrupt: &Interrupt) -> Result<Claim> {
     Ok(Claim {
         what: format!("a sample of {cgroups} cgroups against the bare reads of its files"),
         measured: ours.as_secs_f64() / least.as_secs_f64(),
-        most: RATIO_MAX,
+        most: Some(RATIO_MAX),
         unit: "",
         detail: format!(
             "CPU time, medians of {PAIRS} pairs: {:.3} ms for {sampled} files, {:.3} ms for {} bare reads",

@@ -1,7 +1,7 @@
 //! A tree of files that looks like a host with many cgroups, in memory.
 //!
-//! On tmpfs a read costs a tenth of what the kernel takes to print a cgroup's file, so a ratio that holds here holds on a
-//! real host all the more. The sizes are those of a 6.12 kernel; the words of the host itself are this machine's.
+//! On tmpfs a read is a copy, where the kernel prints a cgroup's file anew at each: a ratio that holds here holds on a
+//! real host all the more. The files are as long as those of a 6.12 kernel; the host's own are this machine's.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::edges::order;
 use crate::workspace::{Package, SourceFile, Why};
 
+const ROOT: &str = "Cargo.toml";
+
 const DOC: &str = "docs/dependencies.md";
 
 /// The head of the table.
@@ -34,7 +36,26 @@ pub(super) fn problems(packages: &[Package], files: &[SourceFile]) -> Vec<String
     }));
     let stale = rows.iter().filter(|(name, _)| !used.contains_key(name.as_str()));
     problems.extend(stale.map(|(name, (line_no, _))| format!("{DOC}:{line_no}: {name} is used by nobody")));
+    problems.extend(
+        offered(files)
+            .filter(|(_, name)| !is_used(packages, name))
+            .map(|(line_no, name)| format!("{ROOT}:{line_no}: {name} is offered to all crates and used by none")),
+    );
     problems
+}
+
+/// The names in the root's `[workspace.dependencies]`, which cargo itself never misses a user of.
+fn offered(files: &[SourceFile]) -> impl Iterator<Item = (usize, &str)> {
+    let root = files.iter().find(|file| file.path == ROOT).map_or("", |file| file.text.as_str());
+    let lines = (1..).zip(root.lines()).skip_while(|(_, line)| *line != "[workspace.dependencies]").skip(1);
+    let table = lines.take_while(|(_, line)| !line.starts_with('['));
+    table
+        .filter_map(|(line_no, line)| Some((line_no, line.split_once('=')?.0.trim())))
+        .filter(|(_, name)| !name.starts_with('#'))
+}
+
+fn is_used(packages: &[Package], name: &str) -> bool {
+    packages.iter().any(|package| package.needs.iter().any(|need| need.name == name))
 }
 
 /// The rows of the table, each with the number of its line: what is in backquotes loses them.
@@ -130,6 +151,21 @@ mod tests {
     fn a_line_that_names_the_wrong_users_or_no_reason_is_refused() {
         assert_eq!(found(&[SERDE, &TEMPFILE.replace("host (tests)", "host")].concat()).len(), 1);
         assert_eq!(found(&[SERDE, TEMPFILE, "| `serde_json` | host |  | x |\n"].concat()).len(), 1);
+    }
+
+    #[test]
+    fn what_the_root_offers_and_nobody_uses_is_refused() {
+        let text = "[workspace]\n[workspace.dependencies]\n# Why = what.\nserde = \"1\"\nmemchr = { version = \"2\" }\n\n[lints]\nx = 1\n";
+        let root = SourceFile { path: ROOT.into(), text: text.into() };
+        let doc = SourceFile {
+            path: DOC.into(),
+            text: format!("| crate | used by | what for | instead of |\n|---|\n{SERDE}"),
+        };
+        let packages = ["fuzz", "host", "units"].map(|folder| package(folder, &[("serde", Why::Code)]));
+        assert_eq!(
+            problems(&packages, &[root, doc]),
+            ["Cargo.toml:5: memchr is offered to all crates and used by none"]
+        );
     }
 
     #[test]

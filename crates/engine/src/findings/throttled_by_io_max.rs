@@ -47,7 +47,8 @@ fn throttled(scene: &Scene, cap: &Cap) -> Option<Finding> {
     let idle = scene.leaves(cap.dev).all(|leaf| leaf.util_pct < 50.0 && leaf.queue_length_avg() < 2.0);
     let drains = drain_seconds.is_some_and(|seconds| seconds >= 1.0);
     let reached = cap.reached() && (stall >= 0.1 || drains || idle || cap.pins());
-    if !reached && !(idle && waits_for_more_than_the_disk(scene, cap, stall)) {
+    let near = idle && waits_for_more_than_the_disk(scene, cap, stall);
+    if !(reached || near) {
         return None;
     }
     let own = cap.cgroup == workload.path;
