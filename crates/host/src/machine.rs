@@ -52,6 +52,7 @@ pub struct Machine {
     cgroups: Option<Table>,
     /// The processes that held an io_uring at the last full snapshot: a light look cannot find out.
     io_uring: Vec<u32>,
+    look_from: tasks::Cursor,
 }
 
 impl Machine {
@@ -87,6 +88,7 @@ impl Machine {
             devices: Devices::default(),
             cgroups: None,
             io_uring: Vec::new(),
+            look_from: tasks::Cursor::default(),
         }
     }
 
@@ -136,7 +138,7 @@ impl Machine {
         let (vmstat, _) = many(self.reader.read(b"proc/vmstat"), vmstat::parse);
         let (dirty_pages, writeback_pages) = vmstat.map_or((None, None), |vm| (vm.dirty_pages, vm.writeback_pages));
         let disks = self.devices.look();
-        let (mut blocked, cut) = tasks::read_blocked(&mut self.reader, &self.hierarchies);
+        let (mut blocked, cut) = tasks::read_blocked(&mut self.reader, &self.hierarchies, &mut self.look_from);
         for task in &mut blocked {
             task.io_uring = self.io_uring.contains(&task.pid);
         }

@@ -24,6 +24,14 @@ const LOOK_TASKS_MAX: usize = 8_192;
 /// Descriptors of one process that are looked at for an io_uring.
 const DESCRIPTORS_MAX: usize = 4_096;
 
+/// Where the next light look begins: at the first thread that the last one left out. So a few looks see all of a host
+/// that has more than one may go through, and none is left out each time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    pid: u32,
+    tid: u32,
+}
+
 /// What goes through the processes, and what it met.
 struct Walk<'a> {
     reader: &'a mut Reader,
@@ -33,6 +41,10 @@ struct Walk<'a> {
     light: bool,
     /// How many more tasks may be read.
     left: usize,
+    /// Where it begins; it ends there too, after the last process has been followed by the first.
+    from: Cursor,
+    /// The first that was left out for the bound.
+    cut_at: Option<Cursor>,
     tasks: Vec<Task>,
 }
 
@@ -41,7 +53,7 @@ struct Ended;
 
 /// Reads every process, and every thread in uninterruptible sleep.
 pub(crate) fn read_tasks(reader: &mut Reader, hierarchies: &Hierarchies, gaps: &mut Gaps) -> Vec<Task> {
-    let mut walk = Walk { reader, hierarchies, gaps, light: false, left: TASKS_MAX, tasks: Vec::new() };
+    let mut walk = Walk::new(reader, hierarchies, gaps, TASKS_MAX);
     let left_out = walk.all();
     let tasks = walk.tasks;
     gaps.left_out(Of::Process, Gap::OverBound, left_out);
@@ -49,35 +61,62 @@ pub(crate) fn read_tasks(reader: &mut Reader, hierarchies: &Hierarchies, gaps: &
 }
 
 /// Reads the threads in uninterruptible sleep, and whether the bound cut them short.
-pub(crate) fn read_blocked(reader: &mut Reader, hierarchies: &Hierarchies) -> (Vec<Task>, bool) {
-    let gaps = &mut Gaps::default();
-    let mut walk = Walk { reader, hierarchies, gaps, light: true, left: LOOK_TASKS_MAX, tasks: Vec::new() };
-    let left_out = walk.all();
-    (walk.tasks, left_out > 0)
+pub(crate) fn read_blocked(reader: &mut Reader, hierarchies: &Hierarchies, from: &mut Cursor) -> (Vec<Task>, bool) {
+    read_blocked_of(LOOK_TASKS_MAX, reader, hierarchies, from)
 }
 
-impl Walk<'_> {
-    /// Goes through all processes; gives how many were left out.
+fn read_blocked_of(
+    tasks_max: usize,
+    reader: &mut Reader,
+    hierarchies: &Hierarchies,
+    from: &mut Cursor,
+) -> (Vec<Task>, bool) {
+    let gaps = &mut Gaps::default();
+    let mut walk = Walk { light: true, from: *from, ..Walk::new(reader, hierarchies, gaps, tasks_max) };
+    let left_out = walk.all();
+    let mut tasks = walk.tasks;
+    *from = walk.cut_at.unwrap_or_default();
+    tasks.sort_by_key(|task| task.pid);
+    (tasks, left_out > 0)
+}
+
+impl<'a> Walk<'a> {
+    fn new(reader: &'a mut Reader, hierarchies: &'a Hierarchies, gaps: &'a mut Gaps, left: usize) -> Self {
+        let (light, from, cut_at, tasks) = (false, Cursor::default(), None, Vec::new());
+        Self { reader, hierarchies, gaps, light, left, from, cut_at, tasks }
+    }
+
+    /// Goes through all processes; gives of how many something was left out.
     fn all(&mut self) -> u64 {
         let (mut ended, mut left_out) = (0, 0);
-        let pids = self.ids(b"proc").unwrap_or_else(|reason| {
+        let mut pids = self.ids(b"proc").unwrap_or_else(|reason| {
             self.gaps.missing("processes", Of::Host, reason, || "");
             Vec::new()
         });
+        let first = pids.partition_point(|&pid| pid < self.from.pid);
+        pids.rotate_left(first);
         for pid in pids {
             if self.left == 0 {
+                self.cut(pid, 0);
                 left_out += 1;
                 continue;
             }
+            let cut_before = self.cut_at;
             if self.process(pid).is_err() {
                 ended += 1;
                 if let Some(recording) = self.reader.recording() {
                     recording.forget(format!("proc/{pid}").as_bytes());
                 }
             }
+            left_out += u64::from(self.cut_at != cut_before);
         }
         self.gaps.left_out(Of::Process, Gap::Gone, ended);
         left_out
+    }
+
+    /// Notes what is left out for the bound.
+    fn cut(&mut self, pid: u32, tid: u32) {
+        self.cut_at.get_or_insert(Cursor { pid, tid });
     }
 
     /// The numbers among the names in a directory, in order: a captured tree lists them in any.
@@ -109,6 +148,10 @@ impl Walk<'_> {
             let io = self.io(&dir);
             let io_uring = !self.light && !stat.kernel_thread && self.holds_io_uring(&dir);
             let wait_channel = self.wait_channel(&dir, &stat);
+            if wait_channel.is_none() && stat.state != TaskState::Running && io == Err(Gap::Denied) {
+                // Both files ask for the same permission, but without it this one reads as `0` and does not fail.
+                self.gaps.missing("wchan", Of::Process, Gap::Denied, || shown(&dir));
+            }
             self.tasks.push(task(pid, pid, stat, cgroup, wait_channel, io, io_uring));
         }
         Ok(())
@@ -130,7 +173,12 @@ impl Walk<'_> {
     fn blocked_threads(&mut self, dir: &str, pid: u32) -> Vec<(u32, PidStat)> {
         // A capture has the folder only where there are other threads.
         let ids = self.ids(format!("{dir}/task").as_bytes()).unwrap_or_default();
-        let others: Vec<u32> = ids.into_iter().filter(|&tid| tid != pid).take(self.left).collect();
+        let from = if pid == self.from.pid { self.from.tid } else { 0 };
+        let mut others: Vec<u32> = ids.into_iter().filter(|&tid| tid != pid && tid >= from).collect();
+        if let Some(&tid) = others.get(self.left) {
+            self.cut(pid, tid);
+            others.truncate(self.left);
+        }
         let blocked = others.into_iter().filter_map(|tid| {
             // A thread that ended is no loss: it was not asleep.
             let stat = self.stat(&format!("{dir}/task/{tid}")).ok()?;
@@ -242,6 +290,34 @@ fn task(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn looks_over_a_bound_take_turns_until_all_were_seen() {
+        let tree = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = tree.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let stat = |tid: u32| format!("{tid} (x) D 1 0 0 0 -1 0{}\n", " 0".repeat(43));
+        for pid in [1, 2, 3, 9] {
+            write(&format!("proc/{pid}/stat"), &stat(pid));
+        }
+        for tid in [4, 5, 6, 7] {
+            write(&format!("proc/3/task/{tid}/stat"), &stat(tid));
+        }
+        let mut reader = Reader::under(tree.path()).unwrap();
+        let mut look = |tasks_max, from: &mut Cursor| {
+            let (tasks, cut) = read_blocked_of(tasks_max, &mut reader, &Hierarchies::default(), from);
+            (tasks.iter().map(|task| task.tid).collect::<Vec<_>>(), cut)
+        };
+        let mut from = Cursor::default();
+        assert_eq!(look(4, &mut from), (vec![1, 2, 4, 3], true));
+        // The first thread is always read with its process. What was left out goes first, then it starts again.
+        assert_eq!(look(4, &mut from), (vec![5, 6, 7, 3], true));
+        assert_eq!(look(4, &mut from), (vec![1, 2, 3, 9], true));
+        assert_eq!(look(8, &mut from), (vec![1, 2, 4, 5, 6, 7, 3, 9], false), "a look at all starts at the first");
+    }
 
     #[test]
     fn a_process_outside_the_part_that_is_seen_has_no_path() {

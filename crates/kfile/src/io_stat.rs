@@ -3,7 +3,7 @@
 use quell_units::{Bytes, DevNum, Micros};
 use serde::{Deserialize, Serialize};
 
-use crate::scan::{self, Line};
+use crate::scan;
 use crate::{Lost, Parsed};
 
 /// What one cgroup and its descendants did on one device, since the device's counters were made.
@@ -68,52 +68,62 @@ pub fn parse(bytes: &[u8]) -> Parsed<Vec<Row>> {
 pub fn parse_into(bytes: &[u8], rows: &mut Vec<Row>) -> Lost {
     rows.clear();
     let mut lost = Lost::default();
-    for (line_no, line) in scan::lines(bytes) {
-        let Line::Whole(line) = line else {
-            lost.line(line_no, scan::NEWLINE);
-            continue;
-        };
+    let (mut line_no, mut rest) = (0_u32, bytes);
+    while !rest.is_empty() {
+        line_no = line_no.saturating_add(1);
         let whole_until = rows.len();
-        if let Err(what) = push_line(line, rows) {
-            rows.truncate(whole_until);
-            lost.line(line_no, what);
-        }
+        rest = match push_line(rest, rows) {
+            Ok(behind) => behind,
+            Err(what) => {
+                rows.truncate(whole_until);
+                let next = scan::split_once(rest, b'\n');
+                lost.line(line_no, if next.is_some() { what } else { scan::NEWLINE });
+                next.map_or(&[], |(_, behind)| behind)
+            }
+        };
     }
     lost
 }
 
-/// Adds the rows of one line. After an error some of them are there already.
-fn push_line(line: &[u8], rows: &mut Vec<Row>) -> Result<(), &'static str> {
-    let mut rest = line;
+/// Adds the rows of the first line, and gives what is behind its newline. After an error some rows are there already.
+///
+/// In one pass over fields, keys and numbers, which takes half the time of splitting them first: every cgroup has six
+/// counters for each disk.
+fn push_line<'a>(bytes: &'a [u8], rows: &mut Vec<Row>) -> Result<&'a [u8], &'static str> {
+    let mut rest = bytes;
     // The keys before a device's number have no row.
     let mut row: Option<&mut Row> = None;
     loop {
         rest = match rest {
-            [] => return Ok(()),
-            [b' ' | b'\t', rest @ ..] => rest,
-            _ => match row.as_deref_mut().and_then(|row| set_counter(row, rest)) {
-                Some(rest) => rest,
-                None => {
-                    let end = rest.iter().position(|&b| b == b' ' || b == b'\t').unwrap_or(rest.len());
-                    let (field, rest) = rest.split_at(end);
-                    if let Some((key, value)) = scan::key_value(field) {
-                        let row = row.as_deref_mut().ok_or("MAJ:MIN before the first key")?;
-                        set(row, key, value).ok_or("key=number")?;
-                    } else {
-                        rows.push(Row::idle(scan::device(field).ok_or("MAJ:MIN or key=number")?));
-                        row = rows.last_mut();
-                    }
-                    rest
+            [] => return Err(scan::NEWLINE),
+            [b'\n', behind @ ..] => return Ok(behind),
+            [b' ' | b'\t', behind @ ..] => behind,
+            _ => {
+                if let Some(behind) = row.as_deref_mut().and_then(|row| set_counter(row, rest)) {
+                    behind
+                } else if let Some((dev, behind)) = scan::leading_device(rest).filter(|(_, behind)| is_end(behind)) {
+                    rows.push(Row::idle(dev));
+                    row = rows.last_mut();
+                    behind
+                } else {
+                    let end = rest.iter().position(|byte| matches!(byte, b' ' | b'\t' | b'\n'));
+                    let (field, behind) = rest.split_at(end.unwrap_or(rest.len()));
+                    let (key, value) = scan::key_value(field).ok_or("MAJ:MIN or key=number")?;
+                    let row = row.as_deref_mut().ok_or("MAJ:MIN before the first key")?;
+                    set(row, key, value).ok_or("key=number")?;
+                    behind
                 }
-            },
+            }
         };
     }
 }
 
+/// Whether a field ends in front of this.
+fn is_end(rest: &[u8]) -> bool {
+    matches!(rest, [] | [b' ' | b'\t' | b'\n', ..])
+}
+
 /// Sets one of the counters that nearly every line has, and gives what is behind it. `None` for all else.
-///
-/// In one pass over key and number, which takes half the time of splitting fields first: every cgroup has six of them
-/// for each disk.
 fn set_counter<'a>(row: &mut Row, field: &'a [u8]) -> Option<&'a [u8]> {
     let (kind, key) = field.split_first()?;
     let (bytes, ios) = match kind {
@@ -127,7 +137,7 @@ fn set_counter<'a>(row: &mut Row, field: &'a [u8]) -> Option<&'a [u8]> {
         None => (ios, key.strip_prefix(b"ios=")?),
     };
     let (value, rest) = scan::leading_number(number)?;
-    if !matches!(rest, [] | [b' ' | b'\t', ..]) {
+    if !is_end(rest) {
         return None;
     }
     *slot = value;

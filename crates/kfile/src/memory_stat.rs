@@ -4,7 +4,7 @@ use quell_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::Parsed;
-use crate::scan;
+use crate::scan::{self, Line};
 
 /// The part of `memory.stat` that quell uses: about 8 of its 50 lines.
 ///
@@ -34,7 +34,30 @@ pub struct MemoryStat {
 /// Lines with other keys are passed over without being looked into: every cgroup has fifty of them.
 #[must_use]
 pub fn parse(bytes: &[u8]) -> Parsed<MemoryStat> {
-    scan::fold(bytes, |stat, line| set(stat, line).ok_or("the key's value"))
+    let mut parsed = Parsed::<MemoryStat>::default();
+    let whole = bytes.ends_with(b"\n");
+    for (line_no, line) in scan::lines(bytes) {
+        let done = match line {
+            Line::Whole(line) => set(&mut parsed.value, line).ok_or("the key's value"),
+            Line::Torn(_) => Err(scan::NEWLINE),
+        };
+        if let Err(what) = done {
+            parsed.lost.line(line_no, what);
+        }
+        // The last of them stands well before the file's end.
+        if whole && parsed.value.major_faults.is_some() && parsed.value.is_complete() {
+            break;
+        }
+    }
+    parsed
+}
+
+impl MemoryStat {
+    fn is_complete(&self) -> bool {
+        let bytes = [self.anon_bytes, self.file_bytes, self.file_dirty_bytes, self.file_writeback_bytes];
+        let pages = [self.refault_file_pages, self.refault_anon_pages, self.scan_pages, self.major_faults];
+        bytes.iter().all(Option::is_some) && pages.iter().all(Option::is_some)
+    }
 }
 
 fn set(stat: &mut MemoryStat, line: &[u8]) -> Option<()> {

@@ -183,9 +183,17 @@ pub(crate) fn leading_number(field: &[u8]) -> Option<(u64, &[u8])> {
 
 /// `253:0`: a device's number.
 pub(crate) fn device(field: &[u8]) -> Option<DevNum> {
+    match leading_device(field) {
+        Some((dev, [])) => Some(dev),
+        _ => None,
+    }
+}
+
+/// The device's number that a field starts with, and what is behind it.
+pub(crate) fn leading_device(field: &[u8]) -> Option<(DevNum, &[u8])> {
     let (major, rest) = leading_number(field)?;
-    let minor = number(rest.strip_prefix(b":")?)?;
-    Some(DevNum { major: u32::try_from(major).ok()?, minor: u32::try_from(minor).ok()? })
+    let (minor, rest) = leading_number(rest.strip_prefix(b":")?)?;
+    Some((DevNum { major: u32::try_from(major).ok()?, minor: u32::try_from(minor).ok()? }, rest))
 }
 
 /// As [`number`], for those that the kernel keeps in 32 bits: ids and weights.
@@ -283,6 +291,15 @@ mod tests {
         for wrong in [&b"18446744073709551616"[..], b"", b"-1", b"+1", b"1 ", b"0x1", b"1.0"] {
             assert_eq!(number(wrong), None, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_devices_number_is_two_numbers_of_32_bits_and_nothing_else() {
+        assert_eq!(device(b"259:1048575"), Some(DevNum { major: 259, minor: 1_048_575 }));
+        for wrong in [&b"8"[..], b"8:", b":0", b"8:0 ", b"8:0:0", b"8:-1", b"4294967296:0"] {
+            assert_eq!(device(wrong), None, "{wrong:?}");
+        }
+        assert_eq!(leading_device(b"8:16 rbytes=1").map(|(_, rest)| rest), Some(&b" rbytes=1"[..]));
     }
 
     #[test]

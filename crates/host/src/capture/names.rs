@@ -31,12 +31,17 @@ const KEPT: &[&str] = &[
     "docker",
     "podman",
     "libpod",
+    "libpod_parent",
+    "nspawn",
+    "actions_job",
     "conmon",
     "crio",
     "cri",
     "containerd",
     "nerdctl",
     "lxc",
+    "lxd",
+    "incus",
     "payload",
     "monitor",
     "buildkit",
@@ -222,6 +227,33 @@ fn is_id(word: &[u8]) -> bool {
         && word.iter().any(u8::is_ascii_digit)
 }
 
+/// Models that hypervisors and clouds give all of their disks: they name no owner, and the engine takes a disk for a
+/// virtual one by them. Where one holds another, it stands in front.
+const KEPT_MODELS: [&str; 13] = [
+    "Amazon Elastic Block Store",
+    "Amazon EC2 NVMe Instance Storage",
+    "nvme_card-pd",
+    "nvme_card",
+    "PersistentDisk",
+    "MSFT NVMe Accelerator",
+    "VMware Virtual NVMe Disk",
+    "Virtual NVMe Disk",
+    "Virtual Disk",
+    "Virtual disk",
+    "QEMU NVMe Ctrl",
+    "QEMU HARDDISK",
+    "VBOX HARDDISK",
+];
+
+/// A disk's model. Of one that is kept only the known part is: a vendor can put anything around it.
+pub(super) fn model(names: &mut Names, model: &[u8]) -> Vec<u8> {
+    let holds = |known: &&&str| model.windows(known.len()).any(|part| part == known.as_bytes());
+    match KEPT_MODELS.iter().find(holds) {
+        Some(known) => known.as_bytes().into(),
+        None => names.neutral("model", model),
+    }
+}
+
 /// The path of a node below `/dev`, with the name of a volume replaced.
 pub(super) fn node(names: &mut Names, node: &[u8]) -> Vec<u8> {
     match node.strip_prefix(b"/dev/mapper/") {
@@ -258,11 +290,29 @@ mod tests {
             ("payroll@7.service", "name2@7.service"),
             ("acme", "name1"),
             ("lxc.payload.acme", "lxc.payload.name1"),
+            ("lxc.monitor.acme", "lxc.monitor.name1"),
+            ("libpod_parent", "libpod_parent"),
+            ("actions_job", "actions_job"),
+            ("machine", "machine"),
+            ("nspawn-acme.scope", "nspawn-name1.scope"),
+            ("user@1000.service", "user@1000.service"),
             ("dev-disk\\x2dby.swap", "dev-name3.swap"),
         ];
         for (name, expected) in cases {
             assert_eq!(component(&mut names, name), expected);
         }
+    }
+
+    #[test]
+    fn a_model_that_every_disk_of_a_cloud_has_is_kept_and_what_is_around_it_is_not() {
+        let mut names = Names::default();
+        let mut shown = |text: &str| String::from_utf8(model(&mut names, text.as_bytes())).unwrap();
+        for kept in KEPT_MODELS {
+            assert_eq!(shown(kept), kept);
+        }
+        assert_eq!(shown("ACME Virtual disk 7"), "Virtual disk");
+        assert_eq!(shown("SAMSUNG MZVL2512"), "model1");
+        assert_eq!((shown("Payroll 3000"), shown("SAMSUNG MZVL2512")), ("model2".into(), "model1".into()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use quell_kfile::{mountinfo, swaps};
 
-use super::names::{Names, node};
+use super::names::{Names, model, node};
 use crate::cgroups::INODE;
 use crate::clock::{CLOCK, UPTIME_END};
 use crate::recording::{Recording, Seen};
@@ -110,7 +110,7 @@ impl Scrub {
             }
             Content::TaskStat => task_stat(names, bytes),
             Content::TaskCgroup => lines(bytes, |line| task_cgroup(names, line)),
-            Content::Model => lines(bytes, |line| names.neutral("model", line.trim_ascii())),
+            Content::Model => lines(bytes, |line| model(names, line.trim_ascii())),
             Content::Volume => lines(bytes, |line| names.neutral("volume", line)),
             Content::VolumeId => lines(bytes, |line| volume_id(names, line)),
             Content::Path => lines(bytes, |line| names.path(line)),

@@ -186,7 +186,7 @@ impl Files {
         })
     }
 
-    /// Reads the counters. The configuration is another's business.
+    /// Reads the counters, to the end of `out`. The configuration is another's business.
     pub(super) fn read(
         &self,
         reader: &mut Reader,
@@ -194,7 +194,8 @@ impl Files {
         (path, id): (&CgroupPath, CgroupId),
         rows: &mut Vec<io_stat::Row>,
         gaps: &mut Gaps,
-    ) -> Result<Cgroup, FileGone> {
+        out: &mut Vec<Cgroup>,
+    ) -> Result<(), FileGone> {
         let [io, ios, io_pressure, memory, stat, events] = &self.slots;
         let [io_spec, ios_spec, pressure_spec, memory_spec, stat_spec, events_spec] = layout.specs;
         let mut source = Source { reader, layout, path, gaps };
@@ -211,9 +212,11 @@ impl Files {
             gaps.missing("descendants in blkio.throttle", Of::Cgroup, Gap::NotInKernel, || path.as_bytes());
         }
         let populated = events.and_then(|events| events.populated.ok_or(Gap::NotInKernel));
-        let cgroup = Cgroup { path: path.clone(), id, io, io_pressure, memory, memory_stat, populated, config: None };
-        note(&cgroup, layout, gaps);
-        Ok(cgroup)
+        out.push(Cgroup { path: path.clone(), id, io, io_pressure, memory, memory_stat, populated, config: None });
+        if let Some(cgroup) = out.last() {
+            note(cgroup, layout, gaps);
+        }
+        Ok(())
     }
 }
 

@@ -265,19 +265,21 @@ impl Table {
 
     /// Reads one cgroup, to the end of `out`.
     fn visit(&mut self, sample: &mut Sample<'_>, entry: &mut Entry, out: &mut Vec<Cgroup>) -> Result<(), Gone> {
-        match entry.files.take() {
-            Some(mut files) => {
-                let held = files.held();
-                if sample.retry {
-                    files.open_missing(sample.reader, &self.layout, &entry.path);
-                }
-                let result = self.read(sample, entry, &mut files, Gone::Before, out);
-                self.kept -= held;
-                self.keep(entry, files);
-                result
-            }
-            None => self.visit_unkept(sample, entry, out),
+        // In its place: moving the files out and back would cost as much as parsing one.
+        let Entry { path, id, files: Some(files), children } = entry else {
+            return self.visit_unkept(sample, entry, out);
+        };
+        let held = files.held();
+        if sample.retry {
+            files.open_missing(sample.reader, &self.layout, path);
         }
+        let result = self.read(sample, (path, *id), files, children, Gone::Before, out);
+        self.kept = self.kept - held + files.held();
+        if self.kept > self.bounds.kept_max {
+            self.kept -= files.held();
+            entry.files = None;
+        }
+        result
     }
 
     fn visit_unkept(&mut self, sample: &mut Sample<'_>, entry: &mut Entry, out: &mut Vec<Cgroup>) -> Result<(), Gone> {
@@ -296,7 +298,8 @@ impl Table {
             entry.id = CgroupId(state.inode);
         }
         let mut files = Files::open(sample.reader, &self.layout, &entry.path, dir);
-        let result = self.read(sample, entry, &mut files, Gone::During, out);
+        let Entry { path, id, children, .. } = &mut *entry;
+        let result = self.read(sample, (path, *id), &mut files, children, Gone::During, out);
         files.missing().for_each(|reason| self.heed(reason));
         self.keep(entry, files);
         result
@@ -321,28 +324,26 @@ impl Table {
     fn read(
         &mut self,
         sample: &mut Sample<'_>,
-        entry: &mut Entry,
+        cgroup: (&CgroupPath, CgroupId),
         files: &mut Files,
+        children: &mut Children,
         gone: Gone,
         out: &mut Vec<Cgroup>,
     ) -> Result<(), Gone> {
-        let ask = sample.check || entry.children.links == 0;
-        if ask && !entry.children.notice(&files.dir, sample.full) {
+        let ask = sample.check || children.links == 0;
+        if ask && !children.notice(&files.dir, sample.full) {
             return Err(gone);
         }
-        let (path, rows) = (&entry.path, &mut self.rows);
+        let ((path, _), rows) = (cgroup, &mut self.rows);
         let nothing_open = files.held() == 1;
-        match files.read(sample.reader, &self.layout, (path, entry.id), rows, sample.gaps) {
-            Ok(cgroup) => out.push(cgroup),
-            Err(_) => {
-                // Either the cgroup went away or just a file of it, with its controller. The path tells.
-                if !is_alive(sample.reader, &self.layout, path, &files.dir) {
-                    return Err(gone);
-                }
-                files.reopen(sample.reader, &self.layout, path);
-                let again = files.read(sample.reader, &self.layout, (path, entry.id), rows, sample.gaps);
-                out.push(again.map_err(|_| Gone::During)?);
+        if files.read(sample.reader, &self.layout, cgroup, rows, sample.gaps, out).is_err() {
+            // Either the cgroup went away or just a file of it, with its controller. The path tells.
+            if !is_alive(sample.reader, &self.layout, path, &files.dir) {
+                return Err(gone);
             }
+            files.reopen(sample.reader, &self.layout, path);
+            let again = files.read(sample.reader, &self.layout, cgroup, rows, sample.gaps, out);
+            again.map_err(|_| Gone::During)?;
         }
         if nothing_open && !is_alive(sample.reader, &self.layout, path, &files.dir) {
             out.pop();

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use quell_engine::snapshot::{Cost, Snapshot};
+use quell_engine::findings::{Scene, find};
+use quell_engine::rates::Rates;
+use quell_engine::snapshot::{Cost, Snapshot, Window};
 use quell_host::{Depth, Machine, Ticker, Wake, capture};
 use quell_units::{CgroupPath, Micros, MonoMicros};
 
@@ -125,6 +127,67 @@ fn a_scrubbed_capture_has_the_numbers_and_not_the_names() {
     assert_eq!(back.tasks[1].cgroup, Ok(slice), "the same name in the tree and in the process's file");
     assert_eq!(back.filesystems[0].dev, captured.window.t1.filesystems[0].dev);
     assert_eq!(names_in(out.path(), &["payroll", "Payroll", "alice", "sp ace", "secret"]), Vec::<String>::new());
+}
+
+/// A clock that is never waited for: meanwhile the host does ten seconds of work.
+struct Work<'a>(&'a Tree);
+
+impl Ticker for Work<'_> {
+    fn now(&mut self) -> MonoMicros {
+        MonoMicros(0)
+    }
+
+    fn sleep_until(&mut self, _: MonoMicros) -> Wake {
+        let tree = self.0;
+        tree.file("proc/uptime", "110.00 1.00\n");
+        tree.file("proc/diskstats", "259 0 nvme0n1 300 0 2400 9000 9000 0 1152000 270000 0 9900 279000 0 0 0 0 0 0\n");
+        let io = |path: &str, counts: &str| tree.file(&format!("sys/fs/cgroup/{path}/io.stat"), counts);
+        io(BACKUP, "259:0 rbytes=0 wbytes=589824000 rios=0 wios=9000 dbytes=0 dios=0\n");
+        io(PAYROLL, "259:0 rbytes=1228800 wbytes=0 rios=300 wios=0 dbytes=0 dios=0\n");
+        let stalled = "some avg10=0.00 avg60=0.00 avg300=0.00 total=8000007\n\
+                       full avg10=0.00 avg60=0.00 avg300=0.00 total=8000006\n";
+        tree.file(&format!("sys/fs/cgroup/{PAYROLL}/io.pressure"), stalled);
+        Wake::Reached
+    }
+}
+
+const BACKUP: &str = "actions_job/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+const PAYROLL: &str = "lxc.payload.payroll";
+
+/// What the doctor finds: rules, kinds of subject, and the runtime in front of a name.
+fn found(window: &Window) -> Vec<String> {
+    let rates = Rates::of(window);
+    let findings = find(&Scene::of(window, &rates));
+    let shown = findings.iter().map(|finding| {
+        let runtime = |name: &str| name.split_once('/').map(|(runtime, _)| runtime.to_owned());
+        let culprit = finding.culprit.as_ref().map(|culprit| runtime(&culprit.name));
+        format!("{} {:?} {:?} {culprit:?}", finding.id, finding.subject.kind, runtime(&finding.subject.name))
+    });
+    shown.collect()
+}
+
+#[test]
+fn a_scrubbed_capture_is_judged_as_the_host_it_was_made_from() {
+    let tree = Tree::version2();
+    tree.disk("259:0", "pci0/0000:00:04.0/nvme/nvme0/nvme0n1");
+    tree.file("proc/diskstats", "259 0 nvme0n1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
+    tree.file("sys/devices/pci0/0000:00:04.0/nvme/nvme0/model", "Amazon Elastic Block Store              \n");
+    tree.link("sys/devices/pci0/0000:00:04.0/nvme/nvme0/nvme0n1/device", "../../nvme0");
+    tree.file("sys/devices/pci0/0000:00:04.0/nvme/nvme0/nvme0n1/queue/rotational", "0\n");
+    for cgroup in [BACKUP, PAYROLL] {
+        tree.cgroup(cgroup.as_bytes());
+        tree.file(&format!("sys/fs/cgroup/{cgroup}/io.stat"), "");
+    }
+    tree.cgroup(b"actions_job");
+    let out = tempfile::tempdir().unwrap();
+    let captured = capture(&mut tree.machine(), &mut Work(&tree), Micros(1), out.path(), true).unwrap();
+    let (t0, t1) = (read_back(&out.path().join("t0")), read_back(&out.path().join("t1")));
+    let model = |snapshot: &Snapshot| snapshot.devices[0].queue.as_ref().unwrap().model.clone();
+    assert_eq!(model(&t1), model(&captured.window.t1));
+    let scrubbed = found(&Window { t0, looks: Vec::new(), t1 });
+    assert_eq!(scrubbed, found(&captured.window));
+    assert!(scrubbed.iter().any(|finding| finding.contains("docker")), "{scrubbed:?}");
+    assert_eq!(names_in(out.path(), &["payroll"]), Vec::<String>::new());
 }
 
 /// The paths below a directory that hold one of the words, in their name, their content or their target.

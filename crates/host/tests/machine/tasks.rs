@@ -81,6 +81,15 @@ fn what_may_not_be_read_of_a_process_is_a_gap_and_not_a_zero() {
 }
 
 #[test]
+fn a_wait_channel_that_may_not_be_read_is_a_gap_though_its_file_can() {
+    let tree = tree();
+    tree.file("proc/20/wchan", "0");
+    assert_eq!(gaps(&tree.full()), ["io of process 20: not offered here"], "the kernel knows of none");
+    tree.unreadable("proc/20/io", 13);
+    assert_eq!(gaps(&tree.full()), ["io of process 20: no permission", "wchan of process 20: no permission"]);
+}
+
+#[test]
 fn a_process_outside_the_cgroup_namespace_has_no_cgroup_here() {
     let tree = tree();
     tree.file("proc/7/cgroup", "0::/../other\n");
