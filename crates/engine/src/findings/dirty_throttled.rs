@@ -5,7 +5,7 @@ use quell_units::{Bytes, CgroupPath, Limit, count};
 use super::advise;
 use super::evidence::{evidence, finding, of_disk, of_host_backlog, of_stall, of_wait, subject};
 use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Value};
-use super::scene::{Disk, PAGE_BYTES, Scene, WaitKind, Workload};
+use super::scene::{Disk, PAGE_BYTES, Scene, Wait, WaitKind, Workload};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
@@ -16,7 +16,7 @@ pub(super) const RULE: Rule = Rule {
         kernel: "Up to half-way between the background threshold and the limit writers run free; above it \
             balance_dirty_pages() pauses them, 10 to 200 ms at a time, down to the speed of write-back. Each memory cgroup \
             has a domain of its own: a container of 1 GiB is paused near 150 MiB though the host is clean.",
-        evidence: "A task seen in balance_dirty_pages (in a tenth of many looks), with dirty pages and those under write-back above half-way between \
+        evidence: "A task seen in balance_dirty_pages (in a tenth of the looks, or with a stall of a fifth), with dirty pages and those under write-back above half-way between \
             the two thresholds of the host or of its memory cgroup; or, without such a look, that backlog at both \
             moments, mostly this workload's, and a workload stalled for a fifth of the time.",
         change: "Usually nothing: the pauses match the writer to the disk. Where the limit is small on purpose, raise it \
@@ -36,8 +36,9 @@ fn find(scene: &Scene) -> Vec<Finding> {
 }
 
 fn throttled(scene: &Scene, workload: &Workload) -> Option<Finding> {
-    // Of many looks a tenth: a pause now and then is how the kernel works, and no finding.
-    let wait = workload.waits.iter().find(|wait| wait.kind == WaitKind::DirtyPause && wait.seen * 10 >= wait.looks);
+    // Of many looks a tenth, or a stall beside it: a pause now and then is how the kernel works, and no finding.
+    let felt = |wait: &Wait| wait.seen * 10 >= wait.looks || workload.stall_ratio() >= 0.2;
+    let wait = workload.waits.iter().find(|wait| wait.kind == WaitKind::DirtyPause && felt(wait));
     let host = host_backlog(scene);
     let memcg = memcg_limit(scene, workload).filter(|memcg| memcg.backlog.as_f64() >= 0.75 * memcg.limit.as_f64());
     let seen = wait.is_some() && (host != HostBacklog::Below || memcg.is_some());

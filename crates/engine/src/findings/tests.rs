@@ -62,6 +62,15 @@ fn a_writer_that_syncs_now_and_then_stays_below_its_limit_and_is_held_by_it_all_
 }
 
 #[test]
+fn write_back_that_is_held_above_an_idle_disk_is_the_limits_whatever_the_rate() {
+    let mut host = shared_journal(500);
+    host.disk(1, "vdb", VIRTIO, Did::default());
+    // Of the 2 MiB/s that are allowed a quarter was counted in this window; 40 MiB are under way.
+    host.now("capped", |cgroup| cgroup.io.as_mut().unwrap()[0].write_bytes = Bytes(SECONDS * MIB / 2));
+    assert_eq!(host.ids(), ["throttled-by-io-max"]);
+}
+
+#[test]
 fn a_container_that_thrashes_a_little_does_not_hide_another_ones_neighbour() {
     let mut host = Written::new();
     let did = Did { writes: 900, write_bytes: 900 << 16, write_usec: 35_000, ..reads(130, 35_000, 99) };

@@ -5,7 +5,7 @@ use quell_units::Bytes;
 use super::advise;
 use super::evidence::{evidence, finding, of_disk, of_stall, subject};
 use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Value};
-use super::scene::{Cap, Disk, Scene, Workload};
+use super::scene::{Cap, CapKey, Disk, Scene, Workload};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
         evidence: "The cgroup's own rate in io.stat, within 5 % (or a bio and a half) of the limit, and one sign that \
             somebody waits: pressure, a task seen waiting, page cache that piles up, a disk with time to spare, or a \
             rate within 2 % of the limit. Or four fifths of the limit, a stall of three tenths of the time, and a disk \
-            that is idle and busy for much less than that.",
+            that is idle and busy for much less than that; or two seconds of write-back under way above an idle disk.",
         change: "Raise or lift the limit, at the cgroup where it is set, or leave it and know that the wait is meant.",
         undo: "Write the old value back: the keys not named keep theirs.",
     },
@@ -48,7 +48,7 @@ fn throttled(scene: &Scene, cap: &Cap) -> Option<Finding> {
     let drains = drain_seconds.is_some_and(|seconds| seconds >= 1.0);
     let reached = cap.reached() && (stall >= 0.1 || drains || idle || cap.pins());
     let near = idle && waits_for_more_than_the_disk(scene, cap, stall);
-    if !(reached || near) {
+    if !(reached || near || idle && holds_write_back(scene, cap)) {
         return None;
     }
     let own = cap.cgroup == workload.path;
@@ -83,6 +83,14 @@ fn waits_for_more_than_the_disk(scene: &Scene, cap: &Cap, stall_ratio: f64) -> b
     let busiest_pct = scene.leaves(cap.dev).map(|leaf| leaf.util_pct).fold(0.0, f64::max);
     let near = cap.used_ratio().is_some_and(|used| used >= 0.8);
     near && stall_ratio >= 0.3 && stall_ratio >= busiest_pct / 100.0 + 0.1
+}
+
+/// Whether seconds of write-back are under way while the disk is idle: then they are held above it.
+///
+/// Write-back under a limit can come in portions of 16 MiB, so that the rate in one window says little.
+fn holds_write_back(scene: &Scene, cap: &Cap) -> bool {
+    let under_way = scene.backlog(&cap.cgroup).map_or(0.0, |backlog| backlog.writeback.as_f64());
+    cap.key == CapKey::WriteBytes && under_way >= 2.0 * cap.limit_per_sec
 }
 
 /// The workload that the limit holds: of those below it that do a part of what it limits the one that waits most, and
