@@ -78,19 +78,33 @@ impl Target {
     }
 }
 
-/// The disk that a node, a name, a number or a mount point means.
+/// A disk that was asked for, and how it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundDisk {
+    /// The whole disk.
+    pub dev: DevNum,
+    /// The steps from what was asked for, where it was not the disk's own name: `/var/lib is on vda1 253:1, disk vda 253:0`.
+    pub steps: Option<String>,
+}
+
+/// The disk that a node, a name, a number, a mount point or any path on one means.
+///
+/// The kernel counts and limits whole disks: a partition's number in io.max is ENODEV.
 ///
 /// # Errors
 /// There is no such device; the message has the nearest.
-pub fn find_disk(text: &str, snapshot: &Snapshot) -> Result<DevNum, Failure> {
-    disk(text, snapshot).ok_or_else(|| {
+pub fn find_disk(text: &str, snapshot: &Snapshot) -> Result<FoundDisk, Failure> {
+    let found = device(text, snapshot)
+        .map(|dev| FoundDisk { dev: snapshot.whole_disk(dev), steps: steps(text, dev, snapshot) });
+    found.ok_or_else(|| {
         let names: Vec<&str> = snapshot.devices.iter().map(|device| device.name.as_str()).collect();
         let failure = Failure::usage(format!("no such device: {}", escape(text.as_bytes())));
         hinted(failure, &nearest(text.trim_start_matches("/dev/"), names))
     })
 }
 
-fn disk(text: &str, snapshot: &Snapshot) -> Option<DevNum> {
+/// The device or partition that a text means.
+fn device(text: &str, snapshot: &Snapshot) -> Option<DevNum> {
     let name = text.strip_prefix("/dev/").unwrap_or(text);
     let mapper = |device: &Device| {
         let mapper = device.queue.as_ref().and_then(|queue| queue.device_mapper.as_ref());
@@ -99,9 +113,31 @@ fn disk(text: &str, snapshot: &Snapshot) -> Option<DevNum> {
     let is_it = |device: &&Device| device.name.as_str() == name || mapper(device);
     let by_name = || snapshot.devices.iter().find(is_it).map(|device| device.dev);
     let by_number = || text.parse().ok().filter(|&dev| snapshot.device(dev).is_some());
-    let by_mount =
-        || snapshot.filesystems.iter().find(|fs| text.starts_with('/') && fs.mount_point == text).map(|fs| fs.dev);
-    by_name().or_else(by_number).or_else(by_mount).map(|dev| snapshot.whole_disk(dev))
+    // A node that is not known is a misspelt node and no file of the root file system.
+    let holds = |mount: &str| {
+        let below = text.strip_prefix(mount.trim_end_matches('/'));
+        below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) && !text.starts_with("/dev/")
+    };
+    let by_mount = || {
+        let mounts = snapshot.filesystems.iter().filter(|fs| text.starts_with('/') && holds(&fs.mount_point));
+        mounts.max_by_key(|fs| fs.mount_point.len()).map(|fs| fs.dev)
+    };
+    by_name().or_else(by_number).or_else(by_mount)
+}
+
+/// How a text came to mean a disk, where it is not the disk's own name.
+fn steps(text: &str, dev: DevNum, snapshot: &Snapshot) -> Option<String> {
+    let shown = |dev: DevNum| snapshot.device(dev).map(|device| format!("{} {dev}", device.name));
+    let whole = snapshot.whole_disk(dev);
+    let asked = text.strip_prefix("/dev/").unwrap_or(text);
+    let is_name = |dev: DevNum| snapshot.device(dev).is_some_and(|device| device.name.as_str() == asked);
+    let text = escape(text.as_bytes());
+    match (whole == dev, is_name(dev)) {
+        (true, true) => None,
+        (true, false) => Some(format!("{text} is on disk {}", shown(whole)?)),
+        (false, true) => Some(format!("{} is on disk {}", shown(dev)?, shown(whole)?)),
+        (false, false) => Some(format!("{text} is on {}, disk {}", shown(dev)?, shown(whole)?)),
+    }
 }
 
 /// All that a text can mean.
@@ -124,9 +160,16 @@ fn candidates(text: &str, snapshot: &Snapshot) -> Vec<Target> {
         // A cgroup that is neither container nor unit is called by its path, so its path finds it.
         return cgroups(&|cgroup| is_container(cgroup, text) || cgroup.path.to_string() == text);
     }
-    let mut found: Vec<Target> = disk(text, snapshot).map(Target::Disk).into_iter().collect();
-    found.extend(cgroups(&|cgroup| is_bare(cgroup, text)));
-    found
+    if text.starts_with('/') && text != "/" {
+        // Every path lies on some disk, so it means one only where it is no cgroup's.
+        let path = CgroupPath::new(text.as_bytes());
+        let found = cgroups(&|cgroup| path.as_ref() == Ok(&cgroup.path));
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    let disk = device(text, snapshot).map(|dev| Target::Disk(snapshot.whole_disk(dev)));
+    disk.into_iter().chain(cgroups(&|cgroup| is_bare(cgroup, text))).collect()
 }
 
 fn is_unit(cgroup: &Cgroup, unit: &str) -> bool {

@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use quell::target::Target;
+use quell::target::{Target, find_disk};
 use quell_engine::snapshot::Snapshot;
 use quell_host::{Depth, Machine};
 use quell_units::CgroupPath;
@@ -19,8 +19,21 @@ fn host() -> Snapshot {
         fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
         fs::write(path, text).expect("a file");
     };
-    write("proc/self/mountinfo", "24 1 0:21 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
-    write("proc/diskstats", " 253 0 vda 1 0 8 1 0 0 0 0 0 1 1\n");
+    write(
+        "proc/self/mountinfo",
+        "24 1 0:21 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n25 1 253:1 / /var/lib/docker rw - ext4 /dev/vda1 rw\n",
+    );
+    write("proc/diskstats", " 253 0 vda 1 0 8 1 0 0 0 0 0 1 1\n 253 1 vda1 1 0 8 1 0 0 0 0 0 1 1\n");
+    for (name, target) in
+        [("block/vda", "../devices/virtio0/block/vda"), ("dev/block/253:1", "../../devices/virtio0/block/vda/vda1")]
+    {
+        let link = dir.path().join("sys").join(name);
+        fs::create_dir_all(link.parent().expect("a parent")).expect("a directory");
+        std::os::unix::fs::symlink(target, link).expect("a link");
+    }
+    write("sys/devices/virtio0/block/vda/dev", "253:0\n");
+    write("sys/devices/virtio0/block/vda/vda1/dev", "253:1\n");
+    write("sys/devices/virtio0/block/vda/vda1/partition", "1\n");
     for cgroup in [
         "".into(),
         format!("system.slice/docker-{ID}.scope"),
@@ -57,6 +70,20 @@ fn one_thing_is_found_by_each_of_its_names() {
     }
     let disk = Target::find("/dev/vda", &host).expect("a disk");
     assert_eq!(disk.name(&host), "/dev/vda");
+}
+
+#[test]
+fn a_path_means_the_disk_that_the_kernel_accounts_on_and_the_way_there_is_told() {
+    let host = host();
+    let found =
+        |text| find_disk(text, &host).map(|found| (found.dev.to_string(), found.steps.unwrap_or_default())).ok();
+    let vda = |steps: &str| Some(("253:0".to_owned(), steps.to_owned()));
+    assert_eq!(found("vda"), vda(""));
+    assert_eq!(found("/dev/vda1"), vda("vda1 253:1 is on disk vda 253:0"));
+    assert_eq!(found("/var/lib/docker/overlay2/x"), vda("/var/lib/docker/overlay2/x is on vda1 253:1, disk vda 253:0"));
+    assert_eq!(found("/var/lib/dockers"), None);
+    assert_eq!(found("/dev/vdb"), None);
+    assert_eq!(Target::find("/tenants/etl", &host).ok(), cgroup("tenants/etl"));
 }
 
 #[test]

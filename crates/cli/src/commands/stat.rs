@@ -78,8 +78,9 @@ fn report(
     let scene = Scene::of(window, &rates);
     let mut document = Document::of(&scene);
     if let Some(device) = &args.device {
-        let dev = find_disk(device, &window.t1)?.to_string();
-        document.devices.retain(|device| device.dev == dev);
+        let found = find_disk(device, &window.t1)?;
+        document.devices.retain(|device| device.dev == found.dev.to_string());
+        document.device = found.steps;
     }
     let many = args.interval.is_some() && args.count != Some(1);
     if args.json && many {

@@ -20,6 +20,8 @@ pub struct Document {
     pub unix_usec: Option<u64>,
     /// The time over which the rates were measured; null where there are none.
     pub observed_seconds: Option<f64>,
+    /// How `--device` was resolved, where it was not a disk's own name; null without it.
+    pub device: Option<String>,
     /// Every whole device, partitions counted with their disk.
     pub devices: Vec<Device>,
     /// What is not known, and why.
@@ -35,6 +37,7 @@ impl Document {
             host: Host::of(&scene.window.t1.host),
             unix_usec: scene.window.t1.clock.wall.map(|wall| wall.0),
             observed_seconds: scene.rates.seconds.ok(),
+            device: None,
             devices: scene.disks.iter().map(|disk| Device::of(scene, disk)).collect(),
             gaps: super::gaps(scene.window, scene.rates),
         }

@@ -63,6 +63,7 @@ pub fn page(document: &Document, view: View, screen: &Screen) -> String {
         items.drain(..items.len().saturating_sub(1));
     }
     items.extend(document.unix_usec.map(clock));
+    items.extend(document.device.clone().filter(|_| !view.follows));
     let mut out = text::wrap_items(&items, screen.width).join("\n") + "\n\n";
     let shown: Vec<&Device> = document.devices.iter().filter(|device| view.all || device.is_active()).collect();
     if shown.is_empty() {
