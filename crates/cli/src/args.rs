@@ -70,7 +70,7 @@ pub struct StatArgs {
     /// Show devices and workloads that did nothing, too
     #[arg(short, long)]
     pub all: bool,
-    /// Show one device: a name, a node, MAJ:MIN, or where it is mounted
+    /// Show one device: a name, a node, MAJ:MIN, or any path on it
     #[arg(short, long, value_name = "DEVICE")]
     pub device: Option<String>,
     #[command(flatten)]

@@ -35,7 +35,7 @@ impl Scene<'_> {
     }
 
     fn contention<'s>(&'s self, disk: &'s Disk<'s>) -> Option<Contention<'s>> {
-        let (culprit, share) = self.users(disk).next().filter(|(_, share)| share.ratio >= 0.6)?;
+        let (culprit, share) = self.top_user(disk)?;
         let mut victims: Vec<&Workload> = self
             .users(disk)
             .filter(|(workload, share)| self.can_suffer(disk, workload, culprit) && waits(disk, workload, share))

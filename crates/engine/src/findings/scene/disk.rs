@@ -199,8 +199,8 @@ fn disk<'a>(window: &'a Window, rates: &'a Rates, device: &'a Device) -> Disk<'a
 
 fn always_in_flight(window: &Window, device: &Device) -> bool {
     let before = window.t0.device(device.dev).map_or(0, |was| was.counters.in_flight);
-    let between = window.looks.iter().flat_map(|look| &look.disks).filter(|look| look.dev == device.dev);
-    before > 0 && device.counters.in_flight > 0 && between.into_iter().all(|look| look.in_flight > 0)
+    let mut between = window.looks.iter().flat_map(|look| &look.disks).filter(|look| look.dev == device.dev);
+    before > 0 && device.counters.in_flight > 0 && between.all(|look| look.in_flight > 0)
 }
 
 /// Devices that no disk lies behind: memory, and loop devices and drives without a file or medium.

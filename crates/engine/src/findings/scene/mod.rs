@@ -40,19 +40,16 @@ pub struct Scene<'a> {
     pub workloads: Vec<Workload>,
     /// Every configured ceiling, with the rate it is held against.
     pub caps: Vec<Cap>,
-    /// How many times tasks were looked at.
-    pub looks: u32,
 }
 
 impl<'a> Scene<'a> {
     /// Joins a window and its rates.
     #[must_use]
     pub fn of(window: &'a Window, rates: &'a Rates) -> Self {
-        let (waits, looks) = wait::waits(window);
-        let mut workloads = workload::workloads(window, rates, waits);
+        let mut workloads = workload::workloads(window, rates, wait::waits(window));
         let disks = disk::disks(window, rates, &mut workloads);
         let caps = cap::caps(window, rates);
-        Self { window, rates, disks, workloads, caps, looks }
+        Self { window, rates, disks, workloads, caps }
     }
 
     /// The disks with nothing below them that were seen at both moments.
@@ -80,10 +77,16 @@ impl<'a> Scene<'a> {
         disk.shares.iter().filter_map(|share| Some((self.workloads.get(share.workload)?, share)))
     }
 
-    /// The workload that a disk mostly works for, where there is one: three fifths of its time.
+    /// Who a disk mostly works for, the kernel included, where there is one: three fifths of its time.
+    #[must_use]
+    pub fn top_user<'s, 'd>(&'s self, disk: &'d Disk<'_>) -> Option<(&'s Workload, &'d Share)> {
+        self.users(disk).next().filter(|(_, share)| share.ratio >= 0.6)
+    }
+
+    /// The workload that a disk mostly works for: the same, where it is not the kernel.
     #[must_use]
     pub fn main_user<'s, 'd>(&'s self, disk: &'d Disk<'_>) -> Option<(&'s Workload, &'d Share)> {
-        self.users(disk).next().filter(|(workload, share)| share.ratio >= 0.6 && !workload.is_kernel())
+        self.top_user(disk).filter(|(workload, _)| !workload.is_kernel())
     }
 
     /// The cgroup of this path at the later moment.

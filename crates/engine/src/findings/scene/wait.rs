@@ -81,11 +81,11 @@ fn kind(channel: &str) -> WaitKind {
     CHANNELS.iter().find(|(prefix, _)| channel.starts_with(prefix)).map_or(WaitKind::Other, |(_, kind)| *kind)
 }
 
-/// Every task that was seen waiting, with its cgroup, and the number of looks: both snapshots and all between.
+/// Every task that was seen waiting, with its cgroup: at both snapshots and at all looks between.
 ///
 /// Sightings are counted by what the wait means: a journal's waiter goes from one of its functions to the next. A task
 /// whose cgroup is not known is nobody's, unless it is the kernel's own.
-pub(super) fn waits(window: &Window) -> (Vec<(CgroupPath, Wait)>, u32) {
+pub(super) fn waits(window: &Window) -> Vec<(CgroupPath, Wait)> {
     let ends = [&window.t0.tasks, &window.t1.tasks].into_iter().flatten().filter(|task| task.blocked);
     let between = window.looks.iter().flat_map(|look| &look.blocked);
     let looks = u32::try_from(window.looks.len()).unwrap_or(u32::MAX).saturating_add(2);
@@ -106,7 +106,7 @@ pub(super) fn waits(window: &Window) -> (Vec<(CgroupPath, Wait)>, u32) {
     }
     let mut waits: Vec<_> = longest.into_values().filter_map(|sightings| sightings.wait(looks)).collect();
     waits.sort_by(|(_, a), (_, b)| b.seen.cmp(&a.seen).then(a.tid.cmp(&b.tid)));
-    (waits, looks)
+    waits
 }
 
 /// What makes two sightings one wait: the cause where the function names it, else the function.

@@ -45,12 +45,12 @@ impl Scene<'_> {
         if iocost { Some(Engine::IoCost) } else { bfq.then_some(Engine::Bfq) }
     }
 
-    /// The share of a disk that an engine gives a cgroup against another, both being busy: the product of its weights
-    /// from where the two part, over the other's. `None` without an engine.
+    /// How many times the share of another's an engine on the disk gives a cgroup, both being busy: its weight where their
+    /// paths part, over the other's there. `None` without an engine.
     #[must_use]
     pub fn advantage(&self, disk: &Disk, of: &CgroupPath, over: &CgroupPath) -> Option<f64> {
         let engine = self.engine(disk)?;
-        // Below the common ancestor each level divides its parent's share; siblings that are idle take nothing.
+        // What lies below divides its own parent's share alone, and siblings that are idle take nothing of it.
         let first_apart = |path: &CgroupPath, other: &CgroupPath| {
             path.ancestors().take_while(|at| !other.is_within(at)).last().unwrap_or_else(|| path.clone())
         };
