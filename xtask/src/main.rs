@@ -8,6 +8,7 @@ mod command;
 mod fuzz;
 mod interrupt;
 mod iostat;
+mod lab;
 mod test;
 mod tidy;
 mod workspace;
@@ -32,6 +33,10 @@ enum Command {
     Test(test::Args),
     /// Compare quell stat -x with iostat -x, column by column (needs root and sysstat)
     Iostat(iostat::Args),
+    /// Boot a kernel whose trouble is known and hold quell's answer against it
+    Lab(lab::Args),
+    /// Turn a scenario of the lab into a recorded host in fixtures/captures
+    Capture(lab::CaptureArgs),
     /// Measure what quell costs, beside the least that the kernel allows
     #[command(subcommand)]
     Bench(bench::Command),
@@ -42,6 +47,8 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Test(args) => test::run(&args),
         Command::Iostat(args) => iostat::run(&args),
+        Command::Lab(args) => lab::run(&args),
+        Command::Capture(args) => lab::capture(&args),
         Command::Bench(command) => bench::run(&command),
     };
     match done {

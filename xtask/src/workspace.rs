@@ -80,6 +80,11 @@ impl Workspace {
         self.metadata.target_directory.join(profile_dir).join(name).into_std_path_buf()
     }
 
+    /// Where cargo puts what it builds.
+    pub(crate) fn target(&self) -> &Path {
+        self.metadata.target_directory.as_std_path()
+    }
+
     /// Every text file that is tracked or would be: what `.gitignore` names is not of the repository.
     pub(crate) fn files(&self) -> Result<Vec<SourceFile>> {
         let listing = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];

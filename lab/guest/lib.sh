@@ -1,0 +1,170 @@
+# What a scenario's script may call. Every path of a cgroup is below the cgroup root.
+
+# The port to the host: a line there is a word to the lab, and the results are bytes after their line.
+for port in /sys/class/virtio-ports/*; do
+    [ "$(cat "$port/name")" = lab ] && exec 3<>"/dev/${port##*/}"
+done
+CGROUPS=/sys/fs/cgroup
+DATA=/mnt/data
+BIG=$DATA/data/big A=$DATA/data/a B=$DATA/data/b
+
+tell() { echo "$*" >&3; }
+
+# Says a word to the host and waits until it has been heeded.
+ask() { tell "$@"; read -r _ <&3; }
+
+# skip WHY: this kernel cannot show the situation.
+skip() { tell "@skip $*"; sleep 60; }
+
+# broken WHY: the lab itself failed.
+broken() { tell "@broken $*"; sleep 60; }
+
+# need PATH: what the kernel must offer.
+need() { [ -e "$1" ] || skip "no $1 in this kernel"; }
+
+# disk NAME serve|fast|slow N|hang|lose: how the host treats this disk from here on.
+disk() { ask "@disk $*"; }
+
+# note NAME NUMBER: a number of the scenario's own, `seen.NAME` in its claims; the last of a name counts.
+note() { echo "$1 $2" >> /out/notes; }
+
+# number DISK: its MAJOR:MINOR.
+number() { cat "/sys/class/block/$1/dev"; }
+
+# hierarchy v2|v1: the cgroups; the controllers are on for the children of the root.
+hierarchy() {
+    if [ "$1" = v1 ]; then
+        mount -t tmpfs -o mode=755 cgroup_root "$CGROUPS"
+        for controller in blkio memory cpu; do
+            mkdir "$CGROUPS/$controller"
+            # Newer kernels can leave the memory controller out of version 1.
+            mount -t cgroup -o "$controller" cgroup "$CGROUPS/$controller" || rmdir "$CGROUPS/$controller"
+        done
+    else
+        mount -t cgroup2 -o nsdelegate,memory_recursiveprot cgroup2 "$CGROUPS"
+        controllers ""
+    fi
+}
+
+# controllers CGROUP: on for its children, all that a container host has.
+controllers() { echo "+io +memory +cpu +pids" > "$CGROUPS/$1/cgroup.subtree_control"; }
+
+# group CGROUP...: makes each, its ancestors with their controllers on.
+group() {
+    for path in "$@"; do
+        if [ -e "$CGROUPS/blkio" ]; then
+            for hierarchy in "$CGROUPS"/*; do mkdir -p "$hierarchy/$path"; done
+            continue
+        fi
+        above=
+        for word in $(echo "${path%/*}" | tr / ' '); do
+            [ "$above$word" = "$path" ] && break
+            above=$above$word
+            [ -d "$CGROUPS/$above" ] || { mkdir "$CGROUPS/$above"; controllers "$above"; }
+            above=$above/
+        done
+        mkdir -p "$CGROUPS/$path"
+    done
+}
+
+# data [DEVICE [MOUNT-ARGUMENTS]]: mounts the disk with the files `big`, `a` and `b` in `data`.
+data() {
+    device=${1:-/dev/vda1}
+    [ $# -gt 0 ] && shift
+    mkdir -p "$DATA"
+    mount -o noatime "$@" "$device" "$DATA"
+}
+
+# within CGROUP COMMAND...: becomes the command, in that cgroup.
+within() {
+    cgroup=$1
+    shift
+    exec sh -c 'for procs in $0; do echo $$ > "$procs"; done; exec "$@"' "$(procs "$cgroup")" "$@"
+}
+procs() {
+    if [ -e "$CGROUPS/blkio" ]; then echo "$CGROUPS"/*/"$1"/cgroup.procs; else echo "$CGROUPS/$1/cgroup.procs"; fi
+}
+
+# start CGROUP COMMAND...: the same beside this script, until `stop`.
+LOADS=
+start() {
+    (within "$@") &
+    LOADS="$LOADS $!"
+}
+
+# load NAME CGROUP FIO-ARGUMENTS...: fio until `stop`; `fio.NAME` in the claims.
+load() {
+    name=$1 cgroup=$2
+    shift 2
+    start "$cgroup" fio "--name=$name" --time_based --runtime=300 --direct=1 --output-format=json \
+        "--output=/out/fio/$name.json" "$@"
+}
+
+# before NAME CGROUP FIO-ARGUMENTS...: the same for three seconds, to its end: how it was without the cause.
+before() {
+    name=$1 cgroup=$2
+    shift 2
+    (within "$cgroup" fio "--name=$name" --time_based --runtime=3 --direct=1 --output-format=json \
+        "--output=/out/fio/$name.json" "$@")
+}
+
+# watch [SETTLE]: lets the load settle for so many seconds, then quell watches it.
+watch() {
+    sleep "${1:-2}"
+    ask @begin
+    if [ -e /capture ]; then
+        quell capture /out/capture --for 8s --json 2>/out/quell.err >/out/capture.json
+    else
+        quell doctor --for 6s --json 2>/out/quell.err >/out/doctor.json || note quell_status $?
+    fi
+    ask @end
+}
+
+# limit CGROUP DISK KEY=VALUE...: its io.max there.
+limit() { echo "$(number "$2") $(shift 2; echo "$@")" > "$CGROUPS/$1/io.max"; }
+
+# clock: hundredths of a second since the boot.
+clock() { sed 's/\([0-9]*\)\.\([0-9]*\) .*/\1\2/' /proc/uptime; }
+
+# count_waits CGROUP FUNCTION NAME: how often, of all looks from here on, a task of it waits there: `seen.NAME_looks` of
+# `seen.looks`.
+count_waits() {
+    (
+        looks=0 waits=0
+        while sleep 0.2; do
+            looks=$((looks + 1))
+            for task in $(cat "$CGROUPS/$1/cgroup.threads"); do cat "/proc/$task/wchan"; echo; done | grep -q "$2" && waits=$((waits + 1))
+            note looks $looks
+            note "$3_looks" $waits
+        done
+    ) &
+}
+
+# pressure_begin, pressure_end: `seen.system_pressure_pct`, the time between in which somebody waited for I/O.
+pressure_begin() { pressure_from=$(some) pressure_clock=$(clock); }
+pressure_end() { note system_pressure_pct $(( ($(some) - pressure_from) / 100 / ($(clock) - pressure_clock) )); }
+some() { sed -n 's/^some.*total=//p' /proc/pressure/io; }
+
+# stop: ends what `start` and `load` began; fio writes its numbers then.
+stop() {
+    [ -n "$LOADS" ] || return 0
+    kill -TERM $LOADS 2>/dev/null || true
+    for _ in $(seq 20); do
+        alive=
+        for load in $LOADS; do [ -d "/proc/$load" ] && ! grep -q '^State:.Z' "/proc/$load/status" && alive="$alive $load"; done
+        [ -n "$alive" ] || break
+        sleep 0.5
+    done
+    kill -KILL $LOADS 2>/dev/null || true
+    LOADS=
+}
+
+results() {
+    dmesg > /out/dmesg
+    uname -r > /out/kernel
+    tar -c -C /out . > /tmp/results
+    tell "@results $(wc -c < /tmp/results)"
+    cat /tmp/results >&3
+    sleep 60
+}
+mkdir -p /out/fio

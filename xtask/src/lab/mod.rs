@@ -1,0 +1,223 @@
+//! `cargo xtask lab`: quell's answers on a real kernel whose trouble is known.
+//!
+//! A scenario boots a kernel in QEMU over disks whose behaviour is a model in this process, runs fio inside, lets quell
+//! watch, and holds the doctor's document against the known cause. Emulation is slow and shared, so that every claim is a
+//! ratio within one run, and a run whose situation did not come about is void: it passes as little as a wrong answer does.
+
+mod capture;
+mod claim;
+mod disk;
+mod image;
+mod initramfs;
+mod kernel;
+mod needs;
+mod scenario;
+mod table;
+mod verdict;
+mod vm;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args as ClapArgs;
+use serde_json::Value;
+
+use crate::command::{cargo, output, run as run_command};
+use crate::interrupt::Interrupt;
+use crate::test::Outcome;
+use crate::workspace::Workspace;
+use disk::Content;
+use kernel::{Kernel, Which};
+use scenario::Scenario;
+use table::Run;
+use verdict::Verdict;
+use vm::{DiskOf, Ended, Spec};
+
+pub(crate) use capture::{Args as CaptureArgs, run as capture};
+
+/// Arguments of `xtask lab`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Scenarios by name or file; `--list` names them
+    scenarios: Vec<String>,
+    /// Every scenario
+    #[arg(long, conflicts_with = "scenarios")]
+    all: bool,
+    /// The scenarios that `cargo xtask test` runs
+    #[arg(long, conflicts_with_all = ["scenarios", "all"])]
+    core: bool,
+    /// `stock` (the distribution's), `new` (lab/kernel), or a file; may be repeated [default: new if it is there, else stock; both with --all]
+    #[arg(long)]
+    kernel: Vec<Which>,
+    /// How often each is run
+    #[arg(long, default_value_t = 1)]
+    runs: usize,
+    /// Keep what each run left, below this directory
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Only name the scenarios and their causes
+    #[arg(long)]
+    list: bool,
+}
+
+/// Runs scenarios and holds quell's answers against their causes.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let workspace = Workspace::load()?;
+    let all = Scenario::all(&folder(&workspace))?;
+    if args.list {
+        all.iter().for_each(|scenario| println!("{:32} {}", scenario.name, scenario.cause));
+        return Ok(());
+    }
+    let chosen = choose(args, all)?;
+    let lab = Lab::prepare(&workspace)?;
+    let kernels = lab.kernels(args)?;
+    let mut runs = Vec::new();
+    for kernel in &kernels {
+        for scenario in &chosen {
+            for _ in 0..args.runs {
+                let run = lab.run(scenario, kernel)?;
+                println!("{}", run.line());
+                run.verdict.details().iter().for_each(|line| println!("    {line}"));
+                if let Some(dir) = &args.keep {
+                    run.keep(dir, runs.len())?;
+                }
+                runs.push(run);
+            }
+        }
+    }
+    if runs.len() > 1 {
+        println!("\n{}", table::of(&runs));
+    }
+    println!("{}", table::counts(&runs));
+    let failed = runs.iter().filter(|run| !run.verdict.passes()).count();
+    ensure!(failed == 0, "{failed} of {} runs failed", runs.len());
+    Ok(())
+}
+
+/// The step of `xtask test`: the core scenarios on one kernel.
+pub(crate) fn step(_: &Workspace) -> Result<Outcome> {
+    needs::install_missing()?;
+    let none =
+        Args { scenarios: Vec::new(), all: false, core: true, kernel: Vec::new(), runs: 1, keep: None, list: false };
+    run(&none)?;
+    Ok(Outcome::Passed)
+}
+
+/// Where the scenarios are.
+fn folder(workspace: &Workspace) -> PathBuf {
+    workspace.root().join("lab/scenarios")
+}
+
+fn choose(args: &Args, mut all: Vec<Scenario>) -> Result<Vec<Scenario>> {
+    if args.core {
+        all.retain(|scenario| scenario.core);
+    }
+    if args.core || args.all {
+        return Ok(all);
+    }
+    ensure!(!args.scenarios.is_empty(), "which scenario? A name of --list, --core or --all");
+    let find = |name: &String| match all.iter().find(|scenario| scenario.name == *name) {
+        Some(scenario) => Ok(scenario.clone()),
+        None if name.ends_with(".toml") => Scenario::read(Path::new(name)),
+        None => bail!("no scenario {name}; --list names them"),
+    };
+    args.scenarios.iter().map(find).collect()
+}
+
+/// All that the runs have in common.
+struct Lab {
+    cache: PathBuf,
+    /// The guest's programs, unpacked by every kernel.
+    base: Vec<u8>,
+    /// The ids that quell has a rule for.
+    rules: Vec<String>,
+    interrupt: Interrupt,
+}
+
+impl Lab {
+    /// Builds quell and the guest.
+    fn prepare(workspace: &Workspace) -> Result<Self> {
+        needs::install_missing()?;
+        run_command(cargo().args(["build", "--quiet", "--release", "--package", "quell"]))?;
+        run_command(cargo().args(["build", "--quiet", "--package", "xtask", "--bin", "idle-io-uring"]))?;
+        let quell = workspace.binary("release", "quell");
+        let rules = rules(&output(Command::new(&quell).args(["explain", "--json"]))?)?;
+        let guest = workspace.root().join("lab/guest");
+        let read = |name: &str| std::fs::read(guest.join(name)).with_context(|| format!("lab/guest/{name}"));
+        let own = [("quell", quell), ("idle-io-uring", workspace.binary("debug", "idle-io-uring"))];
+        let base = initramfs::base(&own, &read("init")?, &read("lib.sh")?)?;
+        let cache = workspace.target().join("lab");
+        Ok(Self { cache, base, rules, interrupt: Interrupt::take_over()? })
+    }
+
+    fn kernels(&self, args: &Args) -> Result<Vec<Kernel>> {
+        let which = match args.kernel.as_slice() {
+            [] if args.all => &[Which::Stock, Which::New],
+            [] => return Ok(vec![self.kernel(None)?]),
+            named => named,
+        };
+        which.iter().map(|which| kernel::find(which, &self.cache)).collect()
+    }
+
+    /// The kernel that was asked for, or the usual one.
+    fn kernel(&self, which: Option<&Which>) -> Result<Kernel> {
+        which.map_or_else(|| kernel::usual(&self.cache), |which| kernel::find(which, &self.cache))
+    }
+
+    /// One scenario on one kernel. A guest that did not boot gets a second chance: one of some sixty starts of QEMU's
+    /// emulation fails by itself.
+    fn run(&self, scenario: &Scenario, kernel: &Kernel) -> Result<Run> {
+        let start = Instant::now();
+        let mut boots = 0;
+        let ended = loop {
+            boots += 1;
+            match self.boot(scenario, kernel, false)? {
+                Ended::NotBooted(why) if boots == 1 => eprintln!("xtask: {}: booted again: {why}", scenario.name),
+                ended => break ended,
+            }
+        };
+        let (verdict, archive) = match ended {
+            Ended::Results(results) => (verdict::judge(scenario, &results, &self.rules), Some(results.archive)),
+            Ended::Skipped(why) => (Verdict::Skipped(why), None),
+            Ended::NotBooted(why) | Ended::Broken(why) => (Verdict::Broken(why), None),
+        };
+        Ok(Run {
+            scenario: scenario.name.clone(),
+            kernel: kernel.name.clone(),
+            verdict,
+            took: start.elapsed(),
+            archive,
+        })
+    }
+
+    fn boot(&self, scenario: &Scenario, kernel: &Kernel, capture: bool) -> Result<Ended> {
+        let script = initramfs::scenario(&scenario.script, capture)?;
+        let modules = initramfs::modules(&kernel.modules)?;
+        let mut disks = Vec::new();
+        for (name, disk) in &scenario.disk {
+            let (base, bytes) = image::open(disk.image, &self.cache)?;
+            let content = Content { base, bytes };
+            disks.push(DiskOf { name, content, model: &disk.model, properties: &disk.properties });
+        }
+        let spec = Spec {
+            kernel: &kernel.image,
+            kernel_args: &scenario.kernel_args,
+            initramfs: &[&self.base, &modules, &script],
+            disks,
+        };
+        vm::run(spec, &self.interrupt)
+    }
+}
+
+/// The ids of `quell explain --json`.
+fn rules(document: &str) -> Result<Vec<String>> {
+    let document: Value = serde_json::from_str(document).context("quell explain --json")?;
+    let rules = document.get("rules").and_then(Value::as_array).context("quell explain --json: no rules")?;
+    let ids: Vec<String> = rules.iter().filter_map(|rule| Some(rule["id"].as_str()?.to_owned())).collect();
+    if ids.is_empty() {
+        bail!("quell explain --json: no ids");
+    }
+    Ok(ids)
+}
