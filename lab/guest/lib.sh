@@ -1,12 +1,15 @@
 # What a scenario's script may call. Every path of a cgroup is below the cgroup root.
 
-# The port to the host: a line there is a word to the lab, and the results are bytes after their line.
-for port in /sys/class/virtio-ports/*; do
-    [ "$(cat "$port/name")" = lab ] && exec 3<>"/dev/${port##*/}"
-done
 CGROUPS=/sys/fs/cgroup
 DATA=/mnt/data
 BIG=$DATA/data/big A=$DATA/data/a B=$DATA/data/b
+
+# open_port: a line there is a word to the lab, and the results are bytes after their line.
+open_port() {
+    for port in /sys/class/virtio-ports/*; do
+        [ "$(cat "$port/name")" = lab ] && exec 3<>"/dev/${port##*/}"
+    done
+}
 
 tell() { echo "$*" >&3; }
 
@@ -67,12 +70,22 @@ group() {
     done
 }
 
-# data [DEVICE [MOUNT-ARGUMENTS]]: mounts the disk with the files `big`, `a` and `b` in `data`.
+# data [DEVICE [TYPE [OPTIONS]]]: mounts the file system that the loads use.
 data() {
-    device=${1:-/dev/vda1}
-    [ $# -gt 0 ] && shift
+    case ${2:-ext4} in
+        xfs) module xfs ;;
+        btrfs) module raid6_pq btrfs ;;
+    esac
     mkdir -p "$DATA"
-    mount -o noatime "$@" "$device" "$DATA"
+    mount -t "${2:-ext4}" -o "noatime${3:+,$3}" "${1:-/dev/vda1}" "$DATA"
+}
+
+# module NAME...: loads these, where they are not built in.
+module() {
+    for name in "$@"; do
+        for file in /modules/*-"$name".ko; do [ -e "$file" ] && insmod "$file"; done
+    done
+    true
 }
 
 # within CGROUP COMMAND...: becomes the command, in that cgroup.

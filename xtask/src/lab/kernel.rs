@@ -7,7 +7,6 @@ use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -238,8 +237,7 @@ fn keep_module(module: &Path, at: usize, folder: &Path) -> Result<()> {
         ".gz" => "gzip",
         other => bail!("{name}: `{other}` is no known packing"),
     };
-    let mut command: Command = needs::command(unpacker)?;
-    run(command.arg("-dc").arg(module).stdout(File::create(&target)?))
+    run(needs::command(unpacker)?.arg("-dc").arg(module).stdout(File::create(&target)?))
 }
 
 #[cfg(test)]

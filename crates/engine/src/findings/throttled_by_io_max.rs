@@ -19,7 +19,8 @@ pub(super) const RULE: Rule = Rule {
         evidence: "The cgroup's own rate in io.stat, within 5 % (or a bio and a half) of the limit, and one sign that \
             somebody waits: pressure, a task seen waiting, page cache that piles up, a disk with time to spare, or a \
             rate within 2 % of the limit. Or four fifths of the limit, a stall of three tenths of the time, and a disk \
-            that is idle and busy for much less than that; or two seconds of write-back under way above an idle disk.",
+            that is idle and busy for much less than that; or two seconds of write-back under way, and far more of it than \
+            the requests in the disk's queue hold.",
         change: "Raise or lift the limit, at the cgroup where it is set, or leave it and know that the wait is meant.",
         undo: "Write the old value back: the keys not named keep theirs.",
     },
@@ -48,7 +49,7 @@ fn throttled(scene: &Scene, cap: &Cap) -> Option<Finding> {
     let drains = drain_seconds.is_some_and(|seconds| seconds >= 1.0);
     let reached = cap.reached() && (stall >= 0.1 || drains || idle || cap.pins());
     let near = idle && waits_for_more_than_the_disk(scene, cap, stall);
-    if !(reached || near || idle && holds_write_back(scene, cap)) {
+    if !(reached || near || holds_write_back(scene, cap)) {
         return None;
     }
     let own = cap.cgroup == workload.path;
@@ -85,12 +86,13 @@ fn waits_for_more_than_the_disk(scene: &Scene, cap: &Cap, stall_ratio: f64) -> b
     near && stall_ratio >= 0.3 && stall_ratio >= busiest_pct / 100.0 + 0.1
 }
 
-/// Whether seconds of write-back are under way while the disk is idle: then they are held above it.
+/// Whether seconds of write-back are under way, and several times what the disk's queue holds: then they are held above it.
 ///
-/// Write-back under a limit can come in portions of 16 MiB, so that the rate in one window says little.
+/// The rate alone says little: write-back under a limit comes in bios of up to 8 MiB, which are let through one at a time.
 fn holds_write_back(scene: &Scene, cap: &Cap) -> bool {
     let under_way = scene.backlog(&cap.cgroup).map_or(0.0, |backlog| backlog.writeback.as_f64());
-    cap.key == CapKey::WriteBytes && under_way >= 2.0 * cap.limit_per_sec
+    let queued: f64 = scene.leaves(cap.dev).map(Disk::queued_write_bytes).sum();
+    cap.key == CapKey::WriteBytes && under_way >= 2.0 * cap.limit_per_sec && under_way >= 4.0 * queued
 }
 
 /// The workload that the limit holds: of those below it that do a part of what it limits the one that waits most, and

@@ -117,6 +117,13 @@ impl Disk<'_> {
         self.rates.map_or(0.0, |rates| rates.queue_length_avg)
     }
 
+    /// What the queue holds on average, if all of it were writes of the usual size.
+    #[must_use]
+    pub fn queued_write_bytes(&self) -> f64 {
+        let size = self.rates.and_then(|rates| rates.write.size_bytes_avg);
+        self.queue_length_avg() * size.unwrap_or(0.0)
+    }
+
     /// How many times longer than a healthy disk of its class a request took; `None` where none completed.
     #[must_use]
     pub fn slowness(&self) -> Option<f64> {
