@@ -153,10 +153,10 @@ count_waits() {
     ) &
 }
 
-# pressure_begin, pressure_end: `seen.system_pressure_pct`, the time between in which somebody waited for I/O.
-pressure_begin() { pressure_from=$(some) pressure_clock=$(clock); }
-pressure_end() { note system_pressure_pct $(( ($(some) - pressure_from) / 100 / ($(clock) - pressure_clock) )); }
-some() { sed -n 's/^some.*total=//p' /proc/pressure/io; }
+# pressure_begin io|cpu, pressure_end io|cpu: `seen.io_pressure_pct`, the share of the time between in which somebody waited.
+pressure_begin() { pressure_from=$(pressure "$1") pressure_clock=$(clock); }
+pressure_end() { note "$1_pressure_pct" $(( ($(pressure "$1") - pressure_from) / 100 / ($(clock) - pressure_clock) )); }
+pressure() { sed -n 's/^some.*total=//p' "/proc/pressure/$1"; }
 
 # stop: ends what `start` and `load` began; fio writes its numbers then.
 stop() {

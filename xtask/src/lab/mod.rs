@@ -18,7 +18,7 @@ mod vm;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args as ClapArgs;
@@ -96,9 +96,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// The step of `xtask test` that installs what the lab needs, where that can be done.
+pub(crate) fn install() -> Result<Outcome> {
+    needs::install_missing()?;
+    Ok(Outcome::Passed)
+}
+
 /// The step of `xtask test`: the core scenarios on one kernel.
 pub(crate) fn step(_: &Workspace) -> Result<Outcome> {
-    needs::install_missing()?;
     let none =
         Args { scenarios: Vec::new(), all: false, core: true, kernel: Vec::new(), runs: 1, keep: None, list: false };
     run(&none)?;
@@ -181,7 +186,8 @@ impl Lab {
         let (verdict, archive) = match ended {
             Ended::Results(results) => (verdict::judge(scenario, &results, &self.rules), Some(results.archive)),
             Ended::Skipped(why) => (Verdict::Skipped(why), None),
-            Ended::NotBooted(why) | Ended::Broken(why) => (Verdict::Broken(why), None),
+            Ended::NotBooted(why) => (Verdict::Broken(why), None),
+            Ended::Broken(why) => (verdict::judge_broken(scenario, why), None),
         };
         Ok(Run {
             scenario: scenario.name.clone(),
@@ -206,6 +212,7 @@ impl Lab {
             kernel_args: &scenario.kernel_args,
             initramfs: &[&self.base, &modules, &script],
             disks,
+            limit: Duration::from_secs(scenario.limit_seconds),
         };
         vm::run(spec, &self.interrupt)
     }

@@ -24,7 +24,10 @@ pub(crate) struct Scenario {
     /// The situation, in a sentence.
     pub(crate) cause: String,
     /// The verdict that must come first.
+    #[serde(default)]
     pub(crate) truth: String,
+    /// In its place, for the lab's own tests: the run must end without results, for this reason.
+    pub(crate) breaks: Option<String>,
     /// Verdicts that are right in the first place too.
     #[serde(default)]
     pub(crate) accept: Vec<String>,
@@ -38,6 +41,7 @@ pub(crate) struct Scenario {
     /// The disk that the truth is about.
     pub(crate) device: Option<String>,
     /// Ratios that prove the situation, by other numbers than quell's; where one fails the run is void.
+    #[serde(default)]
     pub(crate) real: Vec<Claim>,
     /// Ratios between quell's numbers and those of fio or of the disk itself.
     #[serde(default)]
@@ -51,10 +55,17 @@ pub(crate) struct Scenario {
     /// More words for the kernel's command line.
     #[serde(default)]
     pub(crate) kernel_args: String,
+    /// How long the script may take.
+    #[serde(default = "usual_limit")]
+    pub(crate) limit_seconds: u64,
     /// The guest's script.
     pub(crate) script: String,
     /// The disks by the names that the guest gives them: `vd*` are virtio, `sd*` SCSI, `nvme*` NVMe.
     pub(crate) disk: BTreeMap<String, DiskSpec>,
+}
+
+fn usual_limit() -> u64 {
+    75
 }
 
 /// A disk of the guest.
@@ -83,8 +94,10 @@ impl Scenario {
     }
 
     fn check(&self) -> Result<()> {
+        ensure!(self.truth.is_empty() == self.breaks.is_some(), "one of `truth` and `breaks` is wanted");
         // A situation that nothing proves would pass whatever the guest did.
-        ensure!(!self.real.is_empty(), "`real` is empty: what shows that the situation came about?");
+        let proved = self.breaks.is_some() || !self.real.is_empty();
+        ensure!(proved, "`real` is empty: what shows that the situation came about?");
         for name in self.disk.keys() {
             Front::of(name)?;
         }

@@ -59,12 +59,23 @@ impl Verdict {
 
 /// The verdict on a run; `rules` are the ids that quell knows.
 pub(crate) fn judge(scenario: &Scenario, results: &Results, rules: &[String]) -> Verdict {
-    judge_files(scenario, results, rules).unwrap_or_else(|error| Verdict::Broken(format!("{error:#}")))
+    judge_files(scenario, results, rules).unwrap_or_else(|error| judge_broken(scenario, format!("{error:#}")))
+}
+
+/// The verdict on a run without results.
+pub(crate) fn judge_broken(scenario: &Scenario, why: String) -> Verdict {
+    match &scenario.breaks {
+        Some(reason) if why.contains(reason.as_str()) => Verdict::Right(vec![why]),
+        _ => Verdict::Broken(why),
+    }
 }
 
 fn judge_files(scenario: &Scenario, results: &Results, rules: &[String]) -> Result<Verdict> {
     let files = files(&results.archive)?;
     let mut measures = measures(scenario, &files, results)?;
+    if let Some(reason) = &scenario.breaks {
+        return Ok(Verdict::Wrong(vec![format!("the run came to its end; right is: {reason}")]));
+    }
     let (real, holds) = held(&scenario.real, &measures)?;
     if !holds {
         return Ok(Verdict::Void(real));

@@ -25,9 +25,6 @@ use crate::interrupt::Interrupt;
 /// A guest that has not said that it is ready after this time is taken as one that will not.
 const BOOT_LIMIT: Duration = Duration::from_secs(45);
 
-/// How long a scenario may take from there.
-const RUN_LIMIT: Duration = Duration::from_secs(75);
-
 /// How often an interrupt is looked for.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -39,6 +36,8 @@ pub(crate) struct Spec<'a> {
     /// The archives that the kernel unpacks, one after the other.
     pub(crate) initramfs: &'a [&'a [u8]],
     pub(crate) disks: Vec<DiskOf<'a>>,
+    /// How long the script may take.
+    pub(crate) limit: Duration,
 }
 
 /// A disk of a machine.
@@ -72,14 +71,15 @@ pub(crate) struct Results {
 
 /// Starts a machine and waits for its end.
 pub(crate) fn run(spec: Spec, interrupt: &Interrupt) -> Result<Ended> {
+    let run_limit = spec.limit;
     let mut machine = Machine::start(spec)?;
-    let start = Instant::now();
+    let mut since = Instant::now();
     let mut ready = false;
     let mut watched = [None, None];
     loop {
         interrupt.check()?;
-        let limit = if ready { BOOT_LIMIT + RUN_LIMIT } else { BOOT_LIMIT };
-        if start.elapsed() > limit {
+        let limit = if ready { run_limit } else { BOOT_LIMIT };
+        if since.elapsed() > limit {
             let what = if ready { "the scenario did not end in" } else { "the guest was not ready in" };
             return Ok(machine.gave_up(ready, &format!("{what} {} s", limit.as_secs())));
         }
@@ -92,7 +92,7 @@ pub(crate) fn run(spec: Spec, interrupt: &Interrupt) -> Result<Ended> {
                 }
             }
             Ok(Event::Word(word)) => match word {
-                Word::Ready => ready = true,
+                Word::Ready => (ready, since) = (true, Instant::now()),
                 Word::Begin => watched[0] = Some(machine.counters()?),
                 Word::End => watched[1] = Some(machine.counters()?),
                 Word::Disk { name, order } => machine.order(&name, &order)?,
