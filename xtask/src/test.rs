@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::command::{cargo, run as run_command};
 use crate::workspace::Workspace;
@@ -32,7 +32,7 @@ type Step = (&'static str, fn(&Workspace) -> Result<Outcome>);
 
 /// Cheap and telling first.
 const STEPS: [Step; 10] = [
-    ("programs", |_| lab::install()),
+    ("programs", |_| lab::install().context("the lab cannot run here, and --no-lab leaves it out")),
     ("format", |_| cargo_step(&["fmt", "--all", "--check"])),
     ("tidy", |_| tidy::run().map(|()| Outcome::Passed)),
     ("clippy", |_| cargo_step(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),

@@ -35,6 +35,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::load()?;
     let scenario = Scenario::read(&super::folder(&workspace).join(format!("{}.toml", args.scenario)))?;
+    ensure!(scenario.breaks.is_none(), "{} is about the lab itself: there is nothing to record", scenario.name);
     let lab = Lab::prepare(&workspace)?;
     let kernel = lab.kernel(args.kernel.as_ref())?;
     let name = args.name.clone().unwrap_or_else(|| format!("lab-{}", scenario.name));
@@ -54,7 +55,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// What the recording is, in the words of the other ones.
 fn meta(scenario: &Scenario, rules: &[String], name: &str, kernel: &str, seconds: f64, proof: &[String]) -> Value {
-    let must_not: Vec<&String> = rules.iter().filter(|id| !scenario.allows(id) && *id != "healthy").collect();
+    let must_not: Vec<&String> =
+        rules.iter().filter(|id| !scenario.allows_as_evidence(id) && *id != "healthy").collect();
     json!({
         "name": name,
         "kernel": kernel,

@@ -83,7 +83,7 @@ impl Image {
         let path = image.path().to_path_buf();
         match self {
             Self::Data => {
-                let dirs = ["data/tenant-a", "data/tenant-b", "tenant-a", "tenant-b"];
+                let dirs = ["tenant-a", "tenant-b"];
                 let files = [("data/big", 256), ("data/a", 64), ("data/b", 64)];
                 let content = content(&dirs, &files, beside)?;
                 mke2fs(&path, &format!("offset={MIB},"), content.path(), &["-J", "size=8"], Some("640M"))?;

@@ -17,20 +17,11 @@ use super::needs;
 use crate::command::output;
 
 /// Programs of the host that go to the VM's `/bin`.
-///
-/// Busybox's shell prefers its own to what lies there: `setpriv` is this one only as `/bin/setpriv`.
 const PROGRAMS: &[&str] =
-    &["fio", "iostat", "mke2fs", "mkfs.xfs", "mkfs.btrfs", "cryptsetup", "lvm", "dmsetup", "mdadm", "setpriv"];
+    &["fio", "iostat", "mke2fs", "mkfs.xfs", "mkfs.btrfs", "cryptsetup", "lvm", "dmsetup", "mdadm"];
 
 /// Other names of these, by which they know what to do.
-const LINKS: &[(&str, &str)] = &[
-    ("mkfs.ext4", "mke2fs"),
-    ("pvcreate", "lvm"),
-    ("vgcreate", "lvm"),
-    ("vgchange", "lvm"),
-    ("lvcreate", "lvm"),
-    ("lvremove", "lvm"),
-];
+const LINKS: &[(&str, &str)] = &[("mkfs.ext4", "mke2fs")];
 
 const EMPTY_DIRS: &[&str] = &["/proc", "/sys", "/dev", "/tmp", "/run", "/etc", "/out", "/mnt"];
 

@@ -82,12 +82,12 @@ impl FromStr for Which {
     }
 }
 
-/// Finds a kernel. `cache` is the repository's `target/lab`, where both the stock one and a newer one are kept.
-pub(crate) fn find(which: &Which, cache: &Path) -> Result<Kernel> {
+/// Finds a kernel, for the repository at `root`. `cache` is where both the stock one and a newer one are kept.
+pub(crate) fn find(which: &Which, root: &Path, cache: &Path) -> Result<Kernel> {
     match which {
         Which::Stock => stock(cache),
-        Which::New => built(cache)?.with_context(|| {
-            let places = places(cache).map(|place| place.display().to_string()).join(" nor ");
+        Which::New => built(root, cache)?.with_context(|| {
+            let places = places(root, cache).map(|place| place.display().to_string()).join(" nor ");
             format!("no newer kernel: QUELL_KERNEL is not set, and there is neither {places}; hint: lab/kernel/build")
         }),
         Which::Path(path) => {
@@ -99,28 +99,27 @@ pub(crate) fn find(which: &Which, cache: &Path) -> Result<Kernel> {
 }
 
 /// The newer kernel where there is one, else the stock one.
-pub(crate) fn usual(cache: &Path) -> Result<Kernel> {
-    built(cache)?.map_or_else(|| stock(cache), Ok)
+pub(crate) fn usual(root: &Path, cache: &Path) -> Result<Kernel> {
+    built(root, cache)?.map_or_else(|| stock(cache), Ok)
 }
 
-fn built(cache: &Path) -> Result<Option<Kernel>> {
-    let image = newer(std::env::var_os("QUELL_KERNEL").map(PathBuf::from), cache)?;
+fn built(root: &Path, cache: &Path) -> Result<Option<Kernel>> {
+    let image = newer(std::env::var_os("QUELL_KERNEL").map(PathBuf::from), root, cache)?;
     Ok(image.map(|image| Kernel { name: "new".into(), image, modules: Vec::new() }))
 }
 
 /// A kernel that was named must be there; the places where one may lie may be empty.
-fn newer(named: Option<PathBuf>, cache: &Path) -> Result<Option<PathBuf>> {
+fn newer(named: Option<PathBuf>, root: &Path, cache: &Path) -> Result<Option<PathBuf>> {
     if let Some(image) = named.filter(|path| !path.as_os_str().is_empty()) {
         ensure!(image.is_file(), "QUELL_KERNEL is {}, where no file is", image.display());
         return Ok(Some(image));
     }
-    Ok(places(cache).into_iter().find(|image| image.is_file()))
+    Ok(places(root, cache).into_iter().find(|image| image.is_file()))
 }
 
 /// Where `lab/kernel/build` puts its kernel, and where one lies beside the repository for several checkouts.
-fn places(cache: &Path) -> [PathBuf; 2] {
-    let beside = cache.ancestors().nth(3).unwrap_or(cache);
-    [cache.join("bzImage-new"), beside.join("shared/lab/bzImage-full")]
+fn places(root: &Path, cache: &Path) -> [PathBuf; 2] {
+    [cache.join("bzImage-new"), root.join("../shared/lab/bzImage-full")]
 }
 
 fn stock(cache: &Path) -> Result<Kernel> {
@@ -278,13 +277,14 @@ builtin cbc
     #[test]
     fn a_kernel_that_was_named_must_be_there() {
         let cache = TempDir::new().unwrap();
-        assert!(newer(Some("/no/such/kernel".into()), cache.path()).is_err());
+        let nowhere = Path::new("/no/such/folder");
+        assert!(newer(Some("/no/such/kernel".into()), nowhere, cache.path()).is_err());
         let image = cache.path().join("bzImage-new");
         std::fs::write(&image, b"").unwrap();
-        assert_eq!(newer(None, cache.path()).unwrap(), Some(image.clone()));
-        assert_eq!(newer(Some(image.clone()), Path::new("/nowhere")).unwrap(), Some(image));
-        assert_eq!(newer(None, Path::new("/no/such/target/lab")).unwrap(), None);
-        assert_eq!(places(Path::new("/w/main/target/lab"))[1], Path::new("/w/shared/lab/bzImage-full"));
+        assert_eq!(newer(None, nowhere, cache.path()).unwrap(), Some(image.clone()));
+        assert_eq!(newer(Some(image.clone()), nowhere, nowhere).unwrap(), Some(image));
+        assert_eq!(newer(None, nowhere, nowhere).unwrap(), None);
+        assert_eq!(places(Path::new("/w/main"), nowhere)[1], Path::new("/w/main/../shared/lab/bzImage-full"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod table;
 mod verdict;
 mod vm;
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -52,8 +53,8 @@ pub(crate) struct Args {
     #[arg(long)]
     kernel: Vec<Which>,
     /// How often each is run
-    #[arg(long, default_value_t = 1)]
-    runs: usize,
+    #[arg(long, default_value_t = NonZeroUsize::MIN)]
+    runs: NonZeroUsize,
     /// Keep what each run left, below this directory
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -74,23 +75,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let lab = Lab::prepare(&workspace)?;
     let kernels = lab.kernels(args)?;
     let mut runs = Vec::new();
-    for kernel in &kernels {
-        for scenario in &chosen {
-            for _ in 0..args.runs {
-                let run = lab.run(scenario, kernel)?;
-                println!("{}", run.line());
-                run.verdict.details().iter().for_each(|line| println!("    {line}"));
-                if let Some(dir) = &args.keep {
-                    run.keep(dir, runs.len())?;
-                }
-                runs.push(run);
-            }
-        }
-    }
+    let ended = lab.run_all(&chosen, &kernels, args, &mut runs);
+    // What was seen before an interrupt or an error is told all the same.
     if runs.len() > 1 {
         println!("\n{}", table::of(&runs));
     }
-    println!("{}", table::counts(&runs));
+    if !runs.is_empty() {
+        println!("{}", table::counts(&runs));
+    }
+    ended?;
     let failed = runs.iter().filter(|run| !run.verdict.passes()).count();
     ensure!(failed == 0, "{failed} of {} runs failed", runs.len());
     Ok(())
@@ -104,9 +97,8 @@ pub(crate) fn install() -> Result<Outcome> {
 
 /// The step of `xtask test`: the core scenarios on one kernel.
 pub(crate) fn step(_: &Workspace) -> Result<Outcome> {
-    let none =
-        Args { scenarios: Vec::new(), all: false, core: true, kernel: Vec::new(), runs: 1, keep: None, list: false };
-    run(&none)?;
+    let runs = NonZeroUsize::MIN;
+    run(&Args { scenarios: Vec::new(), all: false, core: true, kernel: Vec::new(), runs, keep: None, list: false })?;
     Ok(Outcome::Passed)
 }
 
@@ -133,6 +125,7 @@ fn choose(args: &Args, mut all: Vec<Scenario>) -> Result<Vec<Scenario>> {
 
 /// All that the runs have in common.
 struct Lab {
+    root: PathBuf,
     cache: PathBuf,
     /// The guest's programs, unpacked by every kernel.
     base: Vec<u8>,
@@ -154,7 +147,7 @@ impl Lab {
         let own = [("quell", quell), ("idle-io-uring", workspace.binary("debug", "idle-io-uring"))];
         let base = initramfs::base(&own, &read("init")?, &read("lib.sh")?)?;
         let cache = workspace.target().join("lab");
-        Ok(Self { cache, base, rules, interrupt: Interrupt::take_over()? })
+        Ok(Self { root: workspace.root().into(), cache, base, rules, interrupt: Interrupt::take_over()? })
     }
 
     fn kernels(&self, args: &Args) -> Result<Vec<Kernel>> {
@@ -163,27 +156,39 @@ impl Lab {
             [] => return Ok(vec![self.kernel(None)?]),
             named => named,
         };
-        which.iter().map(|which| kernel::find(which, &self.cache)).collect()
+        which.iter().map(|which| kernel::find(which, &self.root, &self.cache)).collect()
     }
 
     /// The kernel that was asked for, or the usual one.
     fn kernel(&self, which: Option<&Which>) -> Result<Kernel> {
-        which.map_or_else(|| kernel::usual(&self.cache), |which| kernel::find(which, &self.cache))
+        which.map_or_else(
+            || kernel::usual(&self.root, &self.cache),
+            |which| kernel::find(which, &self.root, &self.cache),
+        )
     }
 
-    /// One scenario on one kernel. A guest that did not boot gets a second chance: one of some sixty starts of QEMU's
-    /// emulation fails by itself.
+    /// Every scenario on every kernel, each told as it ends.
+    fn run_all(&self, chosen: &[Scenario], kernels: &[Kernel], args: &Args, runs: &mut Vec<Run>) -> Result<()> {
+        for kernel in kernels {
+            for scenario in chosen {
+                for _ in 0..args.runs.get() {
+                    let run = self.run(scenario, kernel)?;
+                    println!("{}", run.line());
+                    run.verdict.details().iter().for_each(|line| println!("    {line}"));
+                    if let Some(dir) = &args.keep {
+                        run.keep(dir, runs.len())?;
+                    }
+                    runs.push(run);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One scenario on one kernel.
     fn run(&self, scenario: &Scenario, kernel: &Kernel) -> Result<Run> {
         let start = Instant::now();
-        let mut boots = 0;
-        let ended = loop {
-            boots += 1;
-            match self.boot(scenario, kernel, false)? {
-                Ended::NotBooted(why) if boots == 1 => eprintln!("xtask: {}: booted again: {why}", scenario.name),
-                ended => break ended,
-            }
-        };
-        let (verdict, archive) = match ended {
+        let (verdict, archive) = match self.boot(scenario, kernel, false)? {
             Ended::Results(results) => (verdict::judge(scenario, &results, &self.rules), Some(results.archive)),
             Ended::Skipped(why) => (Verdict::Skipped(why), None),
             Ended::NotBooted(why) => (Verdict::Broken(why), None),
@@ -198,7 +203,19 @@ impl Lab {
         })
     }
 
+    /// Boots a scenario, to have quell judge it or to record what quell reads. A guest that was never ready gets a second
+    /// chance: one of some sixty starts of QEMU's emulation fails by itself.
     fn boot(&self, scenario: &Scenario, kernel: &Kernel, capture: bool) -> Result<Ended> {
+        match self.boot_once(scenario, kernel, capture)? {
+            Ended::NotBooted(why) => {
+                eprintln!("xtask: {}: booted again: {why}", scenario.name);
+                self.boot_once(scenario, kernel, capture)
+            }
+            ended => Ok(ended),
+        }
+    }
+
+    fn boot_once(&self, scenario: &Scenario, kernel: &Kernel, capture: bool) -> Result<Ended> {
         let script = initramfs::scenario(&scenario.script, capture)?;
         let modules = initramfs::modules(&kernel.modules)?;
         let mut disks = Vec::new();

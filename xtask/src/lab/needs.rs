@@ -112,7 +112,7 @@ fn apt_get() -> Command {
 
 fn told(absent: &[&Need]) -> String {
     let list: Vec<_> = absent.iter().map(|need| format!("{} (package {})", need.program, need.package)).collect();
-    format!("the lab needs {}; hint: run it as root to have them installed, or pass --no-lab", list.join(", "))
+    format!("the lab needs {}; hint: run it as root to have them installed", list.join(", "))
 }
 
 /// Looks for PT_INTERP among the program headers: `elf(5)`. None: this is no 64-bit little-endian ELF.
@@ -141,7 +141,7 @@ mod tests {
     fn what_is_missing_is_told_with_its_package_and_a_hint() {
         let told = told(&[&NEEDS[0], &NEEDS[3]]);
         assert!(told.contains("qemu-system-x86_64 (package qemu-system-x86), iostat (package sysstat)"), "{told}");
-        assert!(told.contains("--no-lab"), "{told}");
+        assert!(told.contains("as root"), "{told}");
     }
 
     #[test]

@@ -31,9 +31,14 @@ pub(crate) struct Scenario {
     /// Verdicts that are right in the first place too.
     #[serde(default)]
     pub(crate) accept: Vec<String>,
-    /// Warnings that may be said besides, or become evidence of the first; all others are wrong.
+    /// Whether the truth is one that quell cannot tell yet.
+    pub(crate) rule: Option<RuleIs>,
+    /// Warnings that may be said besides; all others are wrong.
     #[serde(default)]
     pub(crate) may_say: Vec<String>,
+    /// Warnings that may become evidence of another one, and may not stand alone.
+    #[serde(default)]
+    pub(crate) explains: Vec<String>,
     /// The cgroup that the truth is about.
     pub(crate) victim: Option<String>,
     /// The cgroup that the truth blames.
@@ -62,6 +67,14 @@ pub(crate) struct Scenario {
     pub(crate) script: String,
     /// The disks by the names that the guest gives them: `vd*` are virtio, `sd*` SCSI, `nvme*` NVMe.
     pub(crate) disk: BTreeMap<String, DiskSpec>,
+}
+
+/// Where quell's rule for a truth is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RuleIs {
+    /// Not written yet: the situation is kept for it, and nothing false may be said of it until then.
+    Later,
 }
 
 fn usual_limit() -> u64 {
@@ -102,10 +115,11 @@ impl Scenario {
             Front::of(name)?;
         }
         // The guest counts its disks from the first letter, whatever they are called here.
-        for front in ["vd", "sd"] {
-            let names = self.disk.keys().filter(|name| name.starts_with(front));
-            for (name, letter) in names.zip('a'..='z') {
-                ensure!(*name == format!("{front}{letter}"), "disk {name} will be {front}{letter} in the guest");
+        for (front, numbers) in [(Front::Virtio, "abcdef"), (Front::Scsi, "abcdef"), (Front::Nvme, "0123456")] {
+            let names = self.disk.keys().filter(|name| Front::of(name).is_ok_and(|of| of == front));
+            for (name, number) in names.zip(numbers.chars()) {
+                let right = front.name(number);
+                ensure!(*name == right, "disk {name} will be {right} in the guest");
             }
         }
         Ok(())
@@ -125,9 +139,14 @@ impl Scenario {
         self.truth == id || self.accept.iter().any(|accepted| accepted == id)
     }
 
-    /// Whether this may be said at all.
+    /// Whether this may be said on its own.
     pub(crate) fn allows(&self, id: &str) -> bool {
         self.is_right(id) || self.may_say.iter().any(|allowed| allowed == id)
+    }
+
+    /// Whether this may be evidence of another finding.
+    pub(crate) fn allows_as_evidence(&self, id: &str) -> bool {
+        self.allows(id) || self.explains.iter().any(|allowed| allowed == id)
     }
 }
 
@@ -140,6 +159,15 @@ pub(crate) enum Front {
 }
 
 impl Front {
+    /// What the guest calls the disk of this letter or number.
+    fn name(self, number: char) -> String {
+        match self {
+            Self::Virtio => format!("vd{number}"),
+            Self::Scsi => format!("sd{number}"),
+            Self::Nvme => format!("nvme{number}n1"),
+        }
+    }
+
     /// The front of a disk of this name.
     pub(crate) fn of(name: &str) -> Result<Self> {
         Ok(match name {
@@ -162,6 +190,49 @@ mod tests {
         let all = Scenario::all(&Path::new(LAB).join("scenarios")).unwrap();
         assert!(all.len() >= 24, "{}", all.len());
         assert!(all.iter().filter(|scenario| scenario.core).count() >= 5);
+    }
+
+    /// A slip here would show only in a VM.
+    #[test]
+    fn what_the_claims_name_is_made_by_the_script_and_every_id_is_known() {
+        let all = Scenario::all(&Path::new(LAB).join("scenarios")).unwrap();
+        let rules: Vec<&str> = quell_engine::findings::RULES.iter().map(|line| line.rule.id).collect();
+        let later: Vec<&str> =
+            all.iter().filter(|scenario| scenario.rule.is_some()).map(|scenario| scenario.truth.as_str()).collect();
+        for scenario in &all {
+            let name = &scenario.name;
+            assert_eq!(
+                rules.contains(&scenario.truth.as_str()),
+                scenario.rule.is_none() && scenario.breaks.is_none(),
+                "{name}"
+            );
+            for id in scenario.accept.iter().chain(&scenario.may_say).chain(&scenario.explains) {
+                assert!(rules.contains(&id.as_str()) || later.contains(&id.as_str()), "{name}: {id} is no rule");
+            }
+            for claim in scenario.real.iter().chain(&scenario.numbers) {
+                let claim = claim.to_string();
+                for path in claim.split_whitespace().filter(|word| word.contains('.') && word.parse::<f64>().is_err()) {
+                    let words: Vec<&str> = path.split('.').collect();
+                    let in_a_loop = words[1].trim_end_matches(|c: char| c.is_ascii_digit());
+                    let made = |word: &str| {
+                        let names = [words[1].to_owned(), format!("{in_a_loop}$i")];
+                        names.iter().any(|name| scenario.script.contains(&format!("{word} {name} ")))
+                    };
+                    let known = match words[0] {
+                        "fio" => made("load") || made("before"),
+                        "disk" => scenario.disk.contains_key(words[1]),
+                        "seen" => {
+                            let endings = ["_looks", "looks", "_pressure_pct", "_per_sec"];
+                            let stem = endings.iter().find_map(|ending| words[1].strip_suffix(ending));
+                            scenario.script.contains(stem.unwrap_or(words[1]))
+                        }
+                        "quell" => true,
+                        _ => false,
+                    };
+                    assert!(known, "{name}: {path} is nothing that the script makes");
+                }
+            }
+        }
     }
 
     #[test]

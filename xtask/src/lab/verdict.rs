@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 
 use super::disk::Counters;
-use super::scenario::Scenario;
+use super::scenario::{RuleIs, Scenario};
 use super::vm::Results;
 
 /// What became of a run.
@@ -22,8 +22,8 @@ pub(crate) enum Verdict {
     Wrong(Vec<String>),
     /// The situation did not come about, so nothing is proved.
     Void(Vec<String>),
-    /// The situation was real, and quell has no rule of the truth's name yet; what it said instead.
-    NoRule(String),
+    /// The situation was real, and quell has no rule of the truth's name yet; it said nothing false.
+    NoRule(Vec<String>),
     /// This kernel cannot show the situation.
     Skipped(String),
     /// The lab failed.
@@ -51,8 +51,8 @@ impl Verdict {
     /// What to say of it, a line each.
     pub(crate) fn details(&self) -> Vec<String> {
         match self {
-            Self::Right(lines) | Self::Wrong(lines) | Self::Void(lines) => lines.clone(),
-            Self::NoRule(line) | Self::Skipped(line) | Self::Broken(line) => vec![line.clone()],
+            Self::Right(lines) | Self::Wrong(lines) | Self::Void(lines) | Self::NoRule(lines) => lines.clone(),
+            Self::Skipped(line) | Self::Broken(line) => vec![line.clone()],
         }
     }
 }
@@ -80,7 +80,10 @@ fn judge_files(scenario: &Scenario, results: &Results, rules: &[String]) -> Resu
     if !holds {
         return Ok(Verdict::Void(real));
     }
-    measures["quell"] = answer(&files)?;
+    match answer(&files, &measures["seen"]) {
+        Ok(answer) => measures["quell"] = answer,
+        Err(error) => return Ok(Verdict::Wrong([vec![format!("{error:#}")], real].concat())),
+    }
     Ok(judge_real(scenario, &measures, rules, real))
 }
 
@@ -93,64 +96,72 @@ pub(crate) fn proof(scenario: &Scenario, results: &Results) -> Result<Vec<String
 
 fn judge_real(scenario: &Scenario, measures: &Value, rules: &[String], real: Vec<String>) -> Verdict {
     let answer = &measures["quell"];
-    if !rules.contains(&scenario.truth) {
-        return Verdict::NoRule(format!("{} is not a rule yet; said: {}", scenario.truth, summary(answer)));
-    }
-    let mut wrong = wrong(scenario, answer);
+    let findings = list(answer, "findings");
+    let mut wrong = false_alarms(scenario, &findings);
     match held(&scenario.numbers, measures) {
         Ok((_, true)) => {}
         Ok((lines, false)) => wrong.extend(lines),
         Err(error) => wrong.push(format!("{error:#}")),
     }
-    if wrong.is_empty() {
-        return Verdict::Right(real);
+    match (scenario.rule, rules.contains(&scenario.truth)) {
+        (None, true) => wrong.extend(misjudged(scenario, &findings)),
+        (Some(RuleIs::Later), false) => {}
+        (None, false) => wrong.push(format!("{} is no rule of quell; say `rule = \"later\"`", scenario.truth)),
+        (Some(RuleIs::Later), true) => wrong.push(format!("{} is a rule now: `rule` is out of date", scenario.truth)),
     }
-    wrong.push(format!("said: {}", summary(answer)));
-    wrong.extend(real);
-    Verdict::Wrong(wrong)
+    let said = format!("said: {}", summary(&findings));
+    if !wrong.is_empty() {
+        return Verdict::Wrong([wrong, vec![said], real].concat());
+    }
+    match scenario.rule {
+        None => Verdict::Right(real),
+        Some(RuleIs::Later) => Verdict::NoRule([vec![said], real].concat()),
+    }
 }
 
-/// What is wrong with the doctor's document; empty where nothing is.
-fn wrong(scenario: &Scenario, answer: &Value) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let findings = list(answer, "findings");
-    let first = findings.first().map_or("nothing", |finding| word(finding, "id"));
-    if !scenario.is_right(first) {
-        wrong.push(format!("first is {first}, right is {}", scenario.truth));
+/// What is wrong with the first finding; empty where nothing is.
+fn misjudged(scenario: &Scenario, findings: &[&Value]) -> Vec<String> {
+    let Some(first) = findings.first() else { return vec!["nothing is said".into()] };
+    let id = word(first, "id");
+    if !scenario.is_right(id) {
+        return vec![format!("first is {id}, right is {}", scenario.truth)];
     }
-    for id in warnings(&findings).into_iter().filter(|id| !scenario.allows(id)) {
-        wrong.push(format!("says {id}, which is not so"));
-    }
-    // Where the truth itself comes first, it must also be said of the right one, and blame the right one.
-    let Some(finding) = findings.first().filter(|finding| word(finding, "id") == scenario.truth) else { return wrong };
+    // The truth must also be said of the right one and blame the right one; another verdict that is right may leave
+    // them open.
+    let is_truth = id == scenario.truth;
     let names = [
-        ("victim", &scenario.victim, &finding["subject"]["cgroup"]),
-        ("culprit", &scenario.culprit, &finding["culprit"]["cgroup"]),
-        ("disk", &scenario.device, &finding["subject"]["device"]),
+        ("victim", &scenario.victim, &first["subject"]["cgroup"]),
+        ("culprit", &scenario.culprit, &first["culprit"]["cgroup"]),
+        ("disk", &scenario.device, &first["subject"]["device"]),
     ];
-    for (what, right, said) in names {
-        if right.as_ref().is_some_and(|right| said.as_str() != Some(right)) {
-            wrong.push(format!("the {what} is {said}, right is {}", right.as_deref().unwrap_or_default()));
+    let differs = |right: &str, said: &Value| said.as_str().map_or(is_truth, |said| said != right);
+    let wrong = names.iter().filter_map(|(what, right, said)| {
+        let right = right.as_deref().filter(|right| differs(right, said))?;
+        Some(format!("the {what} is {said}, right is {right}"))
+    });
+    wrong.collect()
+}
+
+/// Every warning that the scenario does not allow, on its own or as evidence of another one.
+fn false_alarms(scenario: &Scenario, findings: &[&Value]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for finding in findings.iter().filter(|finding| word(finding, "severity") != "info") {
+        let id = word(finding, "id");
+        if !scenario.allows(id) {
+            wrong.push(format!("says {id}, which is not so"));
+        }
+        for evidence in list(finding, "evidence").iter().filter(|evidence| word(evidence, "aspect") == "explains") {
+            let folded = word(evidence, "what");
+            if !scenario.allows_as_evidence(folded) {
+                wrong.push(format!("explains {folded}, which is not so"));
+            }
         }
     }
     wrong
 }
 
-/// Every id that is said with at least a warning, and those that became evidence of one.
-fn warnings<'a>(findings: &[&'a Value]) -> Vec<&'a str> {
-    let warnings = findings.iter().filter(|finding| word(finding, "severity") != "info");
-    let mut ids = Vec::new();
-    for finding in warnings {
-        ids.push(word(finding, "id"));
-        let evidence = list(finding, "evidence").into_iter();
-        ids.extend(evidence.filter(|evidence| word(evidence, "aspect") == "explains").map(|one| word(one, "what")));
-    }
-    ids
-}
-
 /// The findings, a sentence each.
-fn summary(answer: &Value) -> String {
-    let findings = list(answer, "findings");
+fn summary(findings: &[&Value]) -> String {
     let said = findings.iter().map(|finding| format!("{} ({})", word(finding, "id"), word(finding, "summary")));
     said.collect::<Vec<_>>().join("; ")
 }
@@ -182,7 +193,7 @@ fn measures(scenario: &Scenario, files: &BTreeMap<String, Vec<u8>>, results: &Re
     for (name, bytes) in files {
         let Some(load) = name.strip_prefix("fio/").and_then(|name| name.strip_suffix(".json")) else { continue };
         let job = fio(bytes).with_context(|| name.clone())?;
-        let error = job["error"].as_i64().unwrap_or_default();
+        let error = job["error"].as_i64().with_context(|| format!("{name}: no `error`"))?;
         let excused = scenario.may_fail.iter().any(|name| name == load);
         ensure!(error == 0 || excused, "load {load} ended with error {error}");
         loads.insert(load.to_owned(), job);
@@ -191,10 +202,11 @@ fn measures(scenario: &Scenario, files: &BTreeMap<String, Vec<u8>>, results: &Re
     Ok(json!({"fio": loads, "disk": disks(results)?, "seen": seen}))
 }
 
-/// What the doctor said.
-fn answer(files: &BTreeMap<String, Vec<u8>>) -> Result<Value> {
+/// What the doctor said; it must have ended well.
+fn answer(files: &BTreeMap<String, Vec<u8>>, seen: &Value) -> Result<Value> {
     let answer = files.get("doctor.json").context("the script never called `watch`")?;
     let complaint = files.get("quell.err").map(|bytes| String::from_utf8_lossy(bytes)).unwrap_or_default();
+    ensure!(seen["quell_status"].is_null(), "quell ended with status {}: {}", seen["quell_status"], complaint.trim());
     serde_json::from_slice(answer).with_context(|| format!("quell: {}", complaint.trim()))
 }
 
@@ -216,7 +228,8 @@ fn notes(bytes: &[u8]) -> Result<Map<String, Value>> {
     text.lines().map(note).collect()
 }
 
-/// What the disks themselves served while quell watched: rates, and the mean time of a request in the disk.
+/// What the disks themselves served while quell watched: rates, the mean time of a request in the disk, and how many
+/// were in it at the end.
 fn disks(results: &Results) -> Result<Value> {
     let Some([begin, end]) = &results.watched else { return Ok(Value::Null) };
     let mut disks = Map::new();
@@ -232,15 +245,17 @@ fn served(begin: &Counters, end: &Counters) -> Value {
     let count = |of: fn(&Counters) -> u64| precise(of(end) - of(begin));
     let usec =
         |of: fn(&Counters) -> Duration, ios: f64| (ios > 0.0).then(|| (of(end) - of(begin)).as_secs_f64() * 1e6 / ios);
-    let (reads, writes) = (count(|disk| disk.reads), count(|disk| disk.writes));
+    let [reads, writes, flushes] = [count(|disk| disk.reads), count(|disk| disk.writes), count(|disk| disk.flushes)];
     json!({
         "reads_per_sec": reads / seconds,
         "writes_per_sec": writes / seconds,
-        "flushes_per_sec": count(|disk| disk.flushes) / seconds,
+        "flushes_per_sec": flushes / seconds,
         "read_bytes_per_sec": count(|disk| disk.read_bytes) / seconds,
         "write_bytes_per_sec": count(|disk| disk.write_bytes) / seconds,
-        "read_usec": usec(|disk| disk.read_time, reads),
-        "write_usec": usec(|disk| disk.write_time, writes),
+        "read_await_usec": usec(|disk| disk.read_time, reads),
+        "write_await_usec": usec(|disk| disk.write_time, writes),
+        "flush_await_usec": usec(|disk| disk.flush_time, flushes),
+        "in_flight": end.in_flight,
     })
 }
 
@@ -264,7 +279,7 @@ mod tests {
 
     fn scenario(more: &str) -> Scenario {
         let text = format!(
-            "cause = ''\ntruth = 'slow-device'\nmay_say = ['serial-issuer']\nreal = ['seen.x >= 1']\nscript = ''\n{more}\n[disk]"
+            "cause = ''\ntruth = 'slow-device'\nexplains = ['serial-issuer']\nreal = ['seen.x >= 1']\nscript = ''\n{more}\n[disk]"
         );
         toml::from_str(&text).unwrap()
     }
@@ -301,13 +316,32 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_victim_is_wrong_and_a_truth_without_a_rule_is_said() {
+    fn a_wrong_victim_is_wrong_and_so_is_a_culprit_that_is_not_named() {
         let truth = [finding("slow-device", "warning")];
         assert!(matches!(verdict(&scenario("victim = 'a'"), 1.0, &truth), Verdict::Right(_)));
         assert!(matches!(verdict(&scenario("victim = 'b'"), 1.0, &truth), Verdict::Wrong(_)));
         assert!(matches!(verdict(&scenario("culprit = 'b'"), 1.0, &truth), Verdict::Wrong(_)));
-        let mut new = scenario("");
-        new.truth = "raid-rebuild".into();
-        assert!(matches!(verdict(&new, 1.0, &truth), Verdict::NoRule(_)));
+    }
+
+    #[test]
+    fn a_truth_without_a_rule_must_say_so_and_no_false_alarm_passes_there() {
+        let said = |later: &str, may_say: &[&str]| {
+            let mut new = scenario(later);
+            new.truth = "raid-rebuild".into();
+            new.may_say = may_say.iter().map(|id| (*id).to_owned()).collect();
+            verdict(&new, 1.0, &[finding("slow-device", "warning")])
+        };
+        assert!(matches!(said("rule = 'later'", &["slow-device"]), Verdict::NoRule(_)));
+        assert!(matches!(said("rule = 'later'", &[]), Verdict::Wrong(_)));
+        assert!(matches!(said("", &["slow-device"]), Verdict::Wrong(_)));
+        let known = scenario("rule = 'later'");
+        assert!(matches!(verdict(&known, 1.0, &[finding("slow-device", "warning")]), Verdict::Wrong(_)));
+    }
+
+    #[test]
+    fn what_may_be_evidence_may_not_stand_alone() {
+        let findings = [finding("slow-device", "warning"), finding("serial-issuer", "warning")];
+        assert!(matches!(verdict(&scenario(""), 1.0, &findings), Verdict::Wrong(_)));
+        assert!(matches!(verdict(&scenario("may_say = ['serial-issuer']"), 1.0, &findings), Verdict::Right(_)));
     }
 }

@@ -4,7 +4,7 @@
 //! dies with this process. So nothing is left behind, however the run ends. The guest speaks to the lab over a virtio
 //! port: what it says on its console is for people.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -27,6 +27,12 @@ const BOOT_LIMIT: Duration = Duration::from_secs(45);
 
 /// How often an interrupt is looked for.
 const TICK: Duration = Duration::from_millis(200);
+
+/// How long a guest that has failed may still say why.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How many lines of its console are told.
+const CONSOLE_LINES: usize = 12;
 
 /// A machine to start.
 pub(crate) struct Spec<'a> {
@@ -86,16 +92,19 @@ pub(crate) fn run(spec: Spec, interrupt: &Interrupt) -> Result<Ended> {
         match machine.events.recv_timeout(TICK) {
             Ok(Event::Console(line)) => {
                 let panicked = line.contains("Kernel panic");
-                machine.console.push(line);
+                machine.hear(line);
                 if panicked {
                     return Ok(machine.gave_up(ready, "the guest's kernel panicked"));
                 }
             }
             Ok(Event::Word(word)) => match word {
                 Word::Ready => (ready, since) = (true, Instant::now()),
-                Word::Begin => watched[0] = Some(machine.counters()?),
-                Word::End => watched[1] = Some(machine.counters()?),
-                Word::Disk { name, order } => machine.order(&name, &order)?,
+                Word::Begin | Word::End | Word::Disk { .. } => match machine.heed(word) {
+                    Ok(None) => {}
+                    Ok(Some(counted)) if watched[0].is_none() => watched[0] = Some(counted),
+                    Ok(Some(counted)) => watched[1] = Some(counted),
+                    Err(error) => return Ok(machine.gave_up(true, &format!("{error:#}"))),
+                },
                 Word::Skip(why) => return Ok(Ended::Skipped(why)),
                 Word::Broken(why) => return Ok(machine.gave_up(true, &why)),
                 Word::Results(archive) => {
@@ -119,8 +128,8 @@ struct Machine {
     port: UnixStream,
     disks: BTreeMap<String, Disk>,
     events: Receiver<Event>,
-    /// What the guest printed so far.
-    console: Vec<String>,
+    /// The last that the guest printed.
+    console: VecDeque<String>,
 }
 
 /// Something that a machine said.
@@ -155,46 +164,54 @@ impl Machine {
             disks.insert(disk.name.to_owned(), served);
         }
         qemu.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = qemu.spawn().context("qemu-system-x86_64")?;
+        let qemu = qemu.spawn().context("qemu-system-x86_64")?;
         drop(inherited);
         let (say, events) = channel();
-        for output in [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)] {
+        let mut machine = Self { qemu, port, disks, events, console: VecDeque::new() };
+        let outputs = [machine.qemu.stdout.take().map(OwnedFd::from), machine.qemu.stderr.take().map(OwnedFd::from)];
+        for output in outputs {
             let output = File::from(output.context("QEMU without an output")?);
             let say = say.clone();
             std::thread::spawn(move || console(output, &say));
         }
-        let listener = port.try_clone().context("the port")?;
+        let listener = machine.port.try_clone().context("the port")?;
         std::thread::spawn(move || listen(listener, &say));
-        Ok(Self { qemu: child, port, disks, events, console: Vec::new() })
+        Ok(machine)
     }
 
-    /// What the guest asks of a disk; it waits for the answer.
-    fn order(&mut self, name: &str, order: &str) -> Result<()> {
-        let disk =
-            self.disks.get(name).with_context(|| format!("the script orders a disk {name}, which is not there"))?;
-        disk.order(order.parse()?);
-        self.answer()
-    }
-
-    fn counters(&mut self) -> Result<BTreeMap<String, Counters>> {
-        let counted = self.disks.iter().map(|(name, disk)| (name.clone(), disk.counters())).collect();
-        self.answer()?;
+    /// Does what the guest asks and answers it. Gives what the disks have counted, where it asks for that.
+    fn heed(&mut self, word: Word) -> Result<Option<BTreeMap<String, Counters>>> {
+        let counted = match word {
+            Word::Disk { name, order } => {
+                let disk =
+                    self.disks.get(&name).with_context(|| format!("an order to disk {name}, which is not there"))?;
+                disk.order(order.parse()?);
+                None
+            }
+            _ => Some(self.disks.iter().map(|(name, disk)| (name.clone(), disk.counters())).collect()),
+        };
+        self.port.write_all(b"ok\n").context("answer the guest")?;
         Ok(counted)
     }
 
-    fn answer(&mut self) -> Result<()> {
-        self.port.write_all(b"ok\n").context("answer the guest")
+    /// Keeps the last lines of the console.
+    fn hear(&mut self, line: String) {
+        self.console.push_back(line);
+        if self.console.len() > CONSOLE_LINES {
+            self.console.pop_front();
+        }
     }
 
     /// An end without results, with the last that the console said.
     fn gave_up(&mut self, ready: bool, why: &str) -> Ended {
         // What the guest said just before is still under way.
-        while let Ok(event) = self.events.recv_timeout(TICK) {
+        let until = Instant::now() + LAST_WORDS;
+        while let Ok(event) = self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
             if let Event::Console(line) = event {
-                self.console.push(line);
+                self.hear(line);
             }
         }
-        let last = self.console.iter().rev().take(12).rev().map(|line| format!("\n    | {line}"));
+        let last = self.console.iter().map(|line| format!("\n    | {line}"));
         let why = format!("{why}{}", last.collect::<String>());
         if ready { Ended::Broken(why) } else { Ended::NotBooted(why) }
     }
@@ -279,12 +296,11 @@ fn console(output: File, say: &Sender<Event>) {
 fn listen(port: UnixStream, say: &Sender<Event>) {
     let mut port = BufReader::new(port);
     loop {
-        let mut line = String::new();
-        match port.read_line(&mut line) {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
+        let mut line = Vec::new();
+        if !matches!(port.read_until(b'\n', &mut line), Ok(1..)) {
+            return;
         }
-        let event = match word(line.trim_end(), &mut port) {
+        let event = match word(String::from_utf8_lossy(&line).trim_end(), &mut port) {
             Ok(word) => Event::Word(word),
             Err(error) => Event::BadWord(format!("{error:#}")),
         };

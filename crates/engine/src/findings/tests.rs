@@ -72,19 +72,20 @@ fn write_back_that_is_held_above_an_idle_disk_is_the_limits_whatever_the_rate() 
 
 #[test]
 fn write_back_that_the_disks_queue_cannot_hold_is_the_limits_on_a_busy_disk_too() {
-    let held = |queue_usec| {
+    let held = |queue_usec, limit: u64| {
         let mut host = Written::new();
         host.disk(0, "vda", VIRTIO, writes(150, 64 << 10, queue_usec, 65));
         host.cgroup("victim", 0.1, &[(0, 0, 149, 149 << 16)]).cgroup("capped", 0.5, &[(0, 0, 1, MIB)]);
-        host.configure("capped", |config| config.io_max = Ok(vec![io_max(0, [None, Some(2 * MIB), None, None])]));
+        host.configure("capped", |config| config.io_max = Ok(vec![io_max(0, [None, Some(limit), None, None])]));
         host.now("capped", |cgroup| {
             let (file_dirty_bytes, file_writeback_bytes) = (Some(Bytes(0)), Some(Bytes(50 * MIB)));
             cgroup.memory_stat = Ok(MemoryStat { file_dirty_bytes, file_writeback_bytes, ..MemoryStat::default() });
         });
         host.ids().contains(&"throttled-by-io-max")
     };
-    assert!(held(7_000), "one request of 64 KiB at a time is not 50 MiB");
-    assert!(!held(3_000_000), "450 of them are half of it: the disk has them");
+    assert!(held(7_000, 2 * MIB), "one request of 64 KiB at a time is not 50 MiB");
+    assert!(!held(3_000_000, 2 * MIB), "450 of them are half of it: the disk has them");
+    assert!(!held(7_000, 20 * MIB), "a limit of which a twentieth is used holds nobody");
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl InFlight {
     }
 
     pub(super) fn counters(&self, now: Duration) -> Counters {
-        Counters { at: now, ..self.counters }
+        Counters { at: now, in_flight: self.replies.len(), ..self.counters }
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
         let one = disk.counters(ms(6));
         assert_eq!((one.reads, one.read_bytes, one.read_time, one.writes), (1, 512, ms(1), 0));
         assert_eq!(disk.take_due(ms(9)), Some(vec![2]));
-        let both = Counters { at: ms(9), writes: 1, write_bytes: 512, write_time: ms(4), ..one };
+        let both = Counters { at: ms(9), writes: 1, write_bytes: 512, write_time: ms(4), in_flight: 0, ..one };
         assert_eq!(disk.counters(ms(9)), both);
         assert_eq!(disk.wait(ms(9)), None);
     }
@@ -143,7 +143,7 @@ mod tests {
         disk.arrive(ms(0), READ, vec![1]);
         assert!(disk.arrive(ms(0), None, vec![2]));
         assert_eq!(disk.take_due(ms(0)), Some(vec![2]));
-        assert_eq!(disk.counters(ms(0)), Counters::default());
+        assert_eq!(disk.counters(ms(0)), Counters { in_flight: 1, ..Counters::default() });
     }
 
     #[test]

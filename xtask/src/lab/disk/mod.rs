@@ -51,7 +51,7 @@ impl Disk {
         Ok((disk, theirs.into()))
     }
 
-    /// Changes what the disk does with the requests that complete from now on.
+    /// Follows an order from now on; what it does to the requests in flight is the order's own.
     pub(crate) fn order(&self, order: Order) {
         self.server.order(order);
     }
@@ -113,7 +113,7 @@ impl FromStr for Order {
     }
 }
 
-/// What a disk did since its start. A request is counted when its reply goes out, so what is in flight is not.
+/// What a disk did since its start. A request is counted when its reply goes out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
     /// When they were read, since the disk's start.
@@ -127,6 +127,10 @@ pub(crate) struct Counters {
     pub(crate) read_time: Duration,
     /// The same of the writes.
     pub(crate) write_time: Duration,
+    /// The same of the flushes.
+    pub(crate) flush_time: Duration,
+    /// Requests that have arrived and are not complete, at this moment.
+    pub(crate) in_flight: usize,
 }
 
 impl Counters {
@@ -142,7 +146,10 @@ impl Counters {
                 self.write_bytes += bytes;
                 self.write_time += time;
             }
-            Op::Flush => self.flushes += 1,
+            Op::Flush => {
+                self.flushes += 1;
+                self.flush_time += time;
+            }
         }
     }
 }
