@@ -17,8 +17,8 @@ pub(super) const RULE: Rule = Rule {
             balance_dirty_pages() pauses them, 10 to 200 ms at a time, down to the speed of write-back. Each memory cgroup \
             has a domain of its own: a container of 1 GiB is paused near 150 MiB though the host is clean.",
         evidence: "A task seen in balance_dirty_pages (in a tenth of the looks, or with a stall of a fifth), with dirty pages and those under write-back above half-way between \
-            the two thresholds of the host or of its memory cgroup; or, without such a look, that backlog at both \
-            moments, mostly this workload's, and a workload stalled for a fifth of the time.",
+            the two thresholds of the host or of its memory cgroup; or, without such a look, that backlog most of \
+            the times, mostly this workload's, and a workload stalled for a fifth of the time.",
         change: "Usually nothing: the pauses match the writer to the disk. Where the limit is small on purpose, raise it \
             (vm.dirty_bytes, or the container's memory); where the disk is slow, see why.",
         undo: "Write the old values back with sysctl.",
@@ -43,7 +43,7 @@ fn throttled(scene: &Scene, workload: &Workload) -> Option<Finding> {
     let memcg = memcg_limit(scene, workload).filter(|memcg| memcg.backlog.as_f64() >= 0.75 * memcg.limit.as_f64());
     let seen = wait.is_some() && (host != HostBacklog::Below || memcg.is_some());
     let inferred =
-        || host == HostBacklog::AboveThroughout && owns_the_backlog(scene, workload) && workload.stall_ratio() >= 0.2;
+        || host == HostBacklog::AboveMostly && owns_the_backlog(scene, workload) && workload.stall_ratio() >= 0.2;
     if !seen && !inferred() {
         return None;
     }
@@ -76,17 +76,19 @@ fn written(workload: &Workload, disk: &Disk) -> f64 {
 enum HostBacklog {
     Below,
     AboveAtTimes,
-    AboveThroughout,
+    AboveMostly,
 }
 
 fn host_backlog(scene: &Scene) -> HostBacklog {
     let Some(limits) = scene.dirty_limits() else { return HostBacklog::Below };
     let free_run_pages = limits.background_pages.midpoint(limits.limit_pages);
-    let above: Vec<bool> = scene.host_backlog_pages().into_iter().map(|pages| pages >= free_run_pages).collect();
-    match (above.contains(&true), above.contains(&false)) {
-        (false, _) => HostBacklog::Below,
-        (true, true) => HostBacklog::AboveAtTimes,
-        (true, false) => HostBacklog::AboveThroughout,
+    let pages = scene.host_backlog_pages();
+    let above = pages.iter().filter(|pages| **pages >= free_run_pages).count();
+    // Of two moments alone that is both.
+    match above {
+        0 => HostBacklog::Below,
+        _ if above * 2 > pages.len() => HostBacklog::AboveMostly,
+        _ => HostBacklog::AboveAtTimes,
     }
 }
 

@@ -4,6 +4,7 @@
 
 use quell_kfile::jbd2_info::Jbd2Info;
 use quell_kfile::memory_stat::MemoryStat;
+use quell_kfile::vmstat::VmStat;
 use quell_units::{Bytes, Gap, Limit, Micros};
 
 use super::Severity;
@@ -86,6 +87,39 @@ fn write_back_that_the_disks_queue_cannot_hold_is_the_limits_on_a_busy_disk_too(
     assert!(held(7_000, 2 * MIB), "one request of 64 KiB at a time is not 50 MiB");
     assert!(!held(3_000_000, 2 * MIB), "450 of them are half of it: the disk has them");
     assert!(!held(7_000, 20 * MIB), "a limit of which a twentieth is used holds nobody");
+}
+
+#[test]
+fn a_writer_that_no_look_met_in_its_pause_is_known_by_the_pages_that_keep_it_there() {
+    let paused = |backlog_pages: [u64; 4]| {
+        let mut host = Written::new();
+        host.disk(0, "vda", VIRTIO, writes(22, 720 << 10, 590_000, 99));
+        host.cgroup("writer", 0.32, &[(0, 0, 22, 22 * (720 << 10))]);
+        host.now("writer", |cgroup| {
+            let (file_dirty_bytes, file_writeback_bytes) = (Some(Bytes(2 * MIB)), Some(Bytes(12 * MIB)));
+            cgroup.memory_stat = Ok(MemoryStat { file_dirty_bytes, file_writeback_bytes, ..MemoryStat::default() });
+        });
+        let [first, early, late, last] = backlog_pages;
+        for (snapshot, pages) in [(&mut host.window.t0, first), (&mut host.window.t1, last)] {
+            let (dirty_pages, writeback_pages) = (Some(0), Some(pages));
+            // 8 and 16 MiB: writers run free up to 3072 pages.
+            let (background, limit) = (Some(2048), Some(4096));
+            snapshot.system.vmstat = Ok(VmStat {
+                dirty_pages,
+                writeback_pages,
+                dirty_background_threshold_pages: background,
+                dirty_threshold_pages: limit,
+                ..VmStat::default()
+            });
+        }
+        host.look(2_000, &[(0, 13, 44)], &[]).look(4_000, &[(0, 13, 88)], &[]);
+        for (look, pages) in host.window.looks.iter_mut().zip([early, late]) {
+            (look.dirty_pages, look.writeback_pages) = (Some(0), Some(pages));
+        }
+        host.ids()
+    };
+    assert_eq!(paused([3500, 3600, 2900, 3700]), ["dirty-throttled"]);
+    assert_eq!(paused([3500, 2600, 2900, 3700]), ["device-saturated"], "half of the time it may run free");
 }
 
 #[test]
