@@ -100,18 +100,9 @@ fn a_writer_that_no_look_met_in_its_pause_is_known_by_the_pages_that_keep_it_the
             cgroup.memory_stat = Ok(MemoryStat { file_dirty_bytes, file_writeback_bytes, ..MemoryStat::default() });
         });
         let [first, early, late, last] = backlog_pages;
-        for (snapshot, pages) in [(&mut host.window.t0, first), (&mut host.window.t1, last)] {
-            let (dirty_pages, writeback_pages) = (Some(0), Some(pages));
-            // 8 and 16 MiB: writers run free up to 3072 pages.
-            let (background, limit) = (Some(2048), Some(4096));
-            snapshot.system.vmstat = Ok(VmStat {
-                dirty_pages,
-                writeback_pages,
-                dirty_background_threshold_pages: background,
-                dirty_threshold_pages: limit,
-                ..VmStat::default()
-            });
-        }
+        // 8 and 16 MiB: writers run free up to 3072 pages.
+        host.window.t0.system.vmstat = Ok(backlog(first, [2048, 4096]));
+        host.window.t1.system.vmstat = Ok(backlog(last, [2048, 4096]));
         host.look(2_000, &[(0, 13, 44)], &[]).look(4_000, &[(0, 13, 88)], &[]);
         for (look, pages) in host.window.looks.iter_mut().zip([early, late]) {
             (look.dirty_pages, look.writeback_pages) = (Some(0), Some(pages));
@@ -120,6 +111,40 @@ fn a_writer_that_no_look_met_in_its_pause_is_known_by_the_pages_that_keep_it_the
     };
     assert_eq!(paused([3500, 3600, 2900, 3700]), ["dirty-throttled"]);
     assert_eq!(paused([3500, 2600, 2900, 3700]), ["device-saturated"], "half of the time it may run free");
+}
+
+#[test]
+fn the_writer_of_a_storm_is_the_child_and_not_its_parent_whose_backlog_holds_the_childs() {
+    let mut host = Written::new();
+    host.disk(0, "vda", VIRTIO, writes(50, 512 << 10, 400_000, 99));
+    host.cgroup("tenants", 0.4, &[(0, 0, 50, 25 * MIB)]);
+    host.cgroup("tenants/hog", 0.1, &[(0, 0, 45, 25 * MIB - 5 * 4096)]).cgroup(
+        "tenants/victim",
+        0.4,
+        &[(0, 0, 5, 5 * 4096)],
+    );
+    for (path, dirty) in [("tenants", 31), ("tenants/hog", 30)] {
+        host.now(path, |cgroup| {
+            let (file_dirty_bytes, file_writeback_bytes) = (Some(Bytes(dirty * MIB)), Some(Bytes(30 * MIB)));
+            cgroup.memory_stat = Ok(MemoryStat { file_dirty_bytes, file_writeback_bytes, ..MemoryStat::default() });
+        });
+    }
+    host.window.t1.system.vmstat = Ok(backlog(60 * MIB / 4096, [12_000, 300_000]));
+    let findings = host.findings();
+    let first = findings.first().unwrap();
+    let culprit = first.culprit.as_ref().and_then(|culprit| culprit.cgroup.as_ref()).map(ToString::to_string);
+    assert_eq!((first.id, culprit.as_deref()), ("writeback-storm", Some("tenants/hog")));
+}
+
+/// Pages under write-back beside the two limits.
+fn backlog(pages: u64, [background, limit]: [u64; 2]) -> VmStat {
+    VmStat {
+        dirty_pages: Some(0),
+        writeback_pages: Some(pages),
+        dirty_background_threshold_pages: Some(background),
+        dirty_threshold_pages: Some(limit),
+        ..VmStat::default()
+    }
 }
 
 #[test]

@@ -41,7 +41,8 @@ fn storm(scene: &Scene, disk: &Disk) -> Option<Finding> {
     let (writer, share) = scene
         .users(disk)
         .filter(|(workload, _)| !workload.is_kernel() && backlog(workload) >= 4.0 * PAGE_BYTES)
-        .max_by(|(a, _), (b, _)| backlog(a).total_cmp(&backlog(b)))?;
+        // An inner cgroup's backlog is that of its children too, so that one of these goes before it.
+        .max_by(|(a, _), (b, _)| b.inner.cmp(&a.inner).then(backlog(a).total_cmp(&backlog(b))))?;
     let capped = scene.caps_over(&writer.path, disk.dev).any(|cap| cap.key.is_write() && cap.reached());
     let victim = scene
         .workloads
