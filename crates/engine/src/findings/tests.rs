@@ -117,7 +117,7 @@ fn a_writer_that_no_look_met_in_its_pause_is_known_by_the_pages_that_keep_it_the
 fn the_writer_of_a_storm_is_the_child_and_not_its_parent_whose_backlog_holds_the_childs() {
     let mut host = Written::new();
     host.disk(0, "vda", VIRTIO, writes(50, 512 << 10, 400_000, 99));
-    host.cgroup("tenants", 0.4, &[(0, 0, 50, 25 * MIB)]);
+    host.cgroup("tenants", 0.4, &[(0, 0, 55, 28 * MIB)]);
     host.cgroup("tenants/hog", 0.1, &[(0, 0, 45, 25 * MIB - 5 * 4096)]).cgroup(
         "tenants/victim",
         0.4,
