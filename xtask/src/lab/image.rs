@@ -138,6 +138,7 @@ fn content(dirs: &[&str], files: &[(&str, usize)], beside: &Path) -> Result<Temp
     let pattern: Vec<u8> = (1..=u8::MAX).cycle().take(1 << 20).collect();
     for (name, mib) in files {
         let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap_or(folder.path()))?;
         let mut file = File::create(&path).with_context(|| path.display().to_string())?;
         (0..*mib).try_for_each(|_| file.write_all(&pattern))?;
     }
@@ -245,9 +246,9 @@ mod tests {
     #[test]
     fn contents_have_no_block_of_zeros_and_their_size() {
         let beside = TempDir::new().unwrap();
-        let folder = content(&["x/y"], &[("f", 1)], beside.path()).unwrap();
+        let folder = content(&["x/y"], &[("z/f", 1)], beside.path()).unwrap();
         assert!(folder.path().join("x/y").is_dir());
-        let bytes = std::fs::read(folder.path().join("f")).unwrap();
+        let bytes = std::fs::read(folder.path().join("z/f")).unwrap();
         assert_eq!(bytes.len(), 1 << 20);
         assert!(bytes.iter().all(|byte| *byte != 0));
     }
