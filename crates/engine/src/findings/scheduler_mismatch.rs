@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
         kernel: "A scheduler takes a lock per device and orders requests. One core spends 2.8 us on a 4K read without one, \
             3.4 with mq-deadline, 4.2 with bfq; over many cores one device is held to about 300,000 a second by bfq and \
             500,000 by mq-deadline. A spinning disk gains from order what an NVMe drive has no use for.",
-        evidence: "NVMe with bfq at 3,000 requests a second or more, or with mq-deadline at 100,000, and half of the CPU time, \
+        evidence: "NVMe with bfq at 2,000 requests a second or more, or with mq-deadline at 100,000, and half of the CPU time, \
             or a whole processor, in the kernel; a spinning disk with `none` whose requests queue.",
         change: "none on NVMe, mq-deadline or bfq on a spinning disk; per disk, by a udev rule that goes by the class.",
         undo: "Write the old name back.",
@@ -31,7 +31,7 @@ fn better(scene: &Scene, disk: &Disk) -> Option<&'static str> {
     let cpus = scene.window.t1.host.cpus.map_or(1.0, f64::from);
     let in_kernel = scene.rates.system.cpu_system_pct.is_ok_and(|pct| pct >= 50.0 || pct * cpus >= 100.0);
     match (disk.class, disk.scheduler()?) {
-        (DiskClass::Nvme, "bfq") if per_sec >= 3_000.0 && in_kernel => Some("none"),
+        (DiskClass::Nvme, "bfq") if per_sec >= 2_000.0 && in_kernel => Some("none"),
         (DiskClass::Nvme, "mq-deadline") if per_sec >= 100_000.0 && in_kernel => Some("none"),
         (DiskClass::Hdd, "none") if disk.is_queueing() => Some("mq-deadline"),
         _ => None,

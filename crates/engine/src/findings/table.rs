@@ -162,7 +162,8 @@ pub static RULES: &[Line] = &[
     line(scheduler_mismatch::RULE, &[("device-saturated", SameDisk), ("slow-device", SameDisk)]),
     line(fsync_bound::RULE, &[("serial-issuer", SameDisk), ("slow-device", SameDisk)]),
     line(device_saturated::RULE, &[]),
-    line(slow_device::RULE, &[]),
+    // A layer that hands its requests down one at a time: the issuer below is that layer.
+    line(slow_device::RULE, &[("serial-issuer", SameDisk)]),
     line(serial_issuer::RULE, &[]),
     line(io_controller_off::RULE, &[]),
     line(not_enough_data::RULE, &[]),
