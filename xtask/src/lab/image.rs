@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use tempfile::{NamedTempFile, TempDir};
 
+use super::disk::Content;
 use super::needs;
 use crate::command::output;
 
@@ -103,17 +104,17 @@ impl Image {
     }
 }
 
-/// The image's file, opened for reading, and the disk's size in bytes. No file: every byte of the disk is zero.
-pub(crate) fn open(image: Image, cache: &Path) -> Result<(Option<File>, u64)> {
+/// What a disk with this image starts with; the image is made where it is not kept yet.
+pub(crate) fn open(image: Image, cache: &Path) -> Result<Content> {
     if image == Image::Blank {
-        return Ok((None, image.bytes()));
+        return Ok(Content { base: None, bytes: image.bytes() });
     }
     let path = cache.join(RECIPES).join(format!("{}.img", image.name()));
     if !path.is_file() {
         make(image, &path).with_context(|| format!("make the image `{}`", image.name()))?;
     }
     let file = File::open(&path).with_context(|| path.display().to_string())?;
-    Ok((Some(file), image.bytes()))
+    Ok(Content { base: Some(file), bytes: image.bytes() })
 }
 
 /// Makes it beside its place: only what is complete gets the name.
@@ -238,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_blank_disk_needs_no_file() {
-        let (file, bytes) = open(Image::Blank, Path::new("/nowhere")).unwrap();
+        let Content { base: file, bytes } = open(Image::Blank, Path::new("/nowhere")).unwrap();
         assert!(file.is_none());
         assert_eq!(bytes, 512 * MIB);
     }

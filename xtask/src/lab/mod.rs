@@ -22,14 +22,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::Args as ClapArgs;
 use serde_json::Value;
 
 use crate::command::{cargo, output, run as run_command};
 use crate::interrupt::Interrupt;
 use crate::test::Outcome;
 use crate::workspace::Workspace;
-use disk::Content;
 use kernel::{Kernel, Which};
 use scenario::Scenario;
 use table::Run;
@@ -39,7 +37,7 @@ use vm::{DiskOf, Ended, Spec};
 pub(crate) use capture::{Args as CaptureArgs, run as capture};
 
 /// Arguments of `xtask lab`.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Scenarios by name or file; `--list` names them
     scenarios: Vec<String>,
@@ -156,7 +154,7 @@ impl Lab {
             [] => return Ok(vec![self.kernel(None)?]),
             named => named,
         };
-        which.iter().map(|which| kernel::find(which, &self.root, &self.cache)).collect()
+        which.iter().map(|which| self.kernel(Some(which))).collect()
     }
 
     /// The kernel that was asked for, or the usual one.
@@ -220,8 +218,7 @@ impl Lab {
         let modules = initramfs::modules(&kernel.modules)?;
         let mut disks = Vec::new();
         for (name, disk) in &scenario.disk {
-            let (base, bytes) = image::open(disk.image, &self.cache)?;
-            let content = Content { base, bytes };
+            let content = image::open(disk.image, &self.cache)?;
             disks.push(DiskOf { name, content, model: &disk.model, properties: &disk.properties });
         }
         let spec = Spec {

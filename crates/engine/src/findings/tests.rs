@@ -78,10 +78,7 @@ fn write_back_that_the_disks_queue_cannot_hold_is_the_limits_on_a_busy_disk_too(
         host.disk(0, "vda", VIRTIO, writes(150, 64 << 10, queue_usec, 65));
         host.cgroup("victim", 0.1, &[(0, 0, 149, 149 << 16)]).cgroup("capped", 0.5, &[(0, 0, 1, MIB)]);
         host.configure("capped", |config| config.io_max = Ok(vec![io_max(0, [None, Some(limit), None, None])]));
-        host.now("capped", |cgroup| {
-            let (file_dirty_bytes, file_writeback_bytes) = (Some(Bytes(0)), Some(Bytes(50 * MIB)));
-            cgroup.memory_stat = Ok(MemoryStat { file_dirty_bytes, file_writeback_bytes, ..MemoryStat::default() });
-        });
+        waits_to_be_written(&mut host, "capped", [0, 50 * MIB]);
         host.ids().contains(&"throttled-by-io-max")
     };
     assert!(held(7_000, 2 * MIB), "one request of 64 KiB at a time is not 50 MiB");
@@ -95,10 +92,7 @@ fn a_writer_that_no_look_met_in_its_pause_is_known_by_the_pages_that_keep_it_the
         let mut host = Written::new();
         host.disk(0, "vda", VIRTIO, writes(22, 720 << 10, 590_000, 99));
         host.cgroup("writer", 0.32, &[(0, 0, 22, 22 * (720 << 10))]);
-        host.now("writer", |cgroup| {
-            let (file_dirty_bytes, file_writeback_bytes) = (Some(Bytes(2 * MIB)), Some(Bytes(12 * MIB)));
-            cgroup.memory_stat = Ok(MemoryStat { file_dirty_bytes, file_writeback_bytes, ..MemoryStat::default() });
-        });
+        waits_to_be_written(&mut host, "writer", [2 * MIB, 12 * MIB]);
         let [first, early, late, last] = backlog_pages;
         // 8 and 16 MiB: writers run free up to 3072 pages.
         host.window.t0.system.vmstat = Ok(backlog(first, [2048, 4096]));
@@ -124,16 +118,21 @@ fn the_writer_of_a_storm_is_the_child_and_not_its_parent_whose_backlog_holds_the
         &[(0, 0, 5, 5 * 4096)],
     );
     for (path, dirty) in [("tenants", 31), ("tenants/hog", 30)] {
-        host.now(path, |cgroup| {
-            let (file_dirty_bytes, file_writeback_bytes) = (Some(Bytes(dirty * MIB)), Some(Bytes(30 * MIB)));
-            cgroup.memory_stat = Ok(MemoryStat { file_dirty_bytes, file_writeback_bytes, ..MemoryStat::default() });
-        });
+        waits_to_be_written(&mut host, path, [dirty * MIB, 30 * MIB]);
     }
     host.window.t1.system.vmstat = Ok(backlog(60 * MIB / 4096, [12_000, 300_000]));
     let findings = host.findings();
     let first = findings.first().unwrap();
     let culprit = first.culprit.as_ref().and_then(|culprit| culprit.cgroup.as_ref()).map(ToString::to_string);
     assert_eq!((first.id, culprit.as_deref()), ("writeback-storm", Some("tenants/hog")));
+}
+
+/// Gives a cgroup this much page cache that is dirty, and under write-back.
+fn waits_to_be_written(host: &mut Written, path: &str, [dirty, writeback]: [u64; 2]) {
+    host.now(path, |cgroup| {
+        let (file_dirty_bytes, file_writeback_bytes) = (Some(Bytes(dirty)), Some(Bytes(writeback)));
+        cgroup.memory_stat = Ok(MemoryStat { file_dirty_bytes, file_writeback_bytes, ..MemoryStat::default() });
+    });
 }
 
 /// Pages under write-back beside the two limits.
@@ -212,10 +211,7 @@ fn shared_journal(commits: u64) -> Written {
     host.disk(0, "vda", VIRTIO, writes(16, 128 << 10, 5_000, 8));
     host.cgroup("capped", 0.8, &[(0, 0, 16, 2 * MIB)]).cgroup("victim", 0.0, &[(0, 0, 0, 0)]);
     host.configure("capped", |config| config.io_max = Ok(vec![io_max(0, [None, Some(2 * MIB), None, None])]));
-    host.now("capped", |cgroup| {
-        let (file_dirty_bytes, file_writeback_bytes) = (Some(Bytes(8 * MIB)), Some(Bytes(40 * MIB)));
-        cgroup.memory_stat = Ok(MemoryStat { file_dirty_bytes, file_writeback_bytes, ..MemoryStat::default() });
-    });
+    waits_to_be_written(&mut host, "capped", [8 * MIB, 40 * MIB]);
     for (snapshot, transactions) in [(&mut host.window.t0, 100), (&mut host.window.t1, 100 + commits)] {
         snapshot.filesystems.push(Filesystem {
             dev: number(0),
