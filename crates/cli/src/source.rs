@@ -45,7 +45,7 @@ impl Source {
 /// # Errors
 /// A tree cannot be opened, or the second is not later than the first.
 pub(crate) fn between(t0: &Path, t1: &Path) -> Result<Window, Failure> {
-    let window = Window { t0: moment(t0)?, looks: Vec::new(), t1: moment(t1)? };
+    let window = Window { t0: moment(t0)?, looks: Vec::new(), t1: moment(t1)?, pasted: None };
     let order = window.t1.clock.system.0.cmp(&window.t0.clock.system.0);
     if order.is_lt() {
         let what = format!("the second moment is earlier than the first: {}", path_text(t1));

@@ -38,7 +38,7 @@ fn open(packed: &Path) -> Capture {
     let top = quell::archive::unpack(&fs::read(packed).unwrap(), dir.path()).unwrap();
     let moment = |name: &str| Machine::under(&top.join(name)).unwrap().snapshot(Depth::Full);
     let meta = serde_json::from_slice(&fs::read(top.join("meta.json")).unwrap()).unwrap();
-    let window = Window { t0: moment("t0"), looks: Vec::new(), t1: moment("t1") };
+    let window = Window { t0: moment("t0"), looks: Vec::new(), t1: moment("t1"), pasted: None };
     Capture { name: top.file_name().unwrap().to_string_lossy().into_owned(), window, meta }
 }
 

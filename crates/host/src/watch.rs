@@ -113,7 +113,7 @@ pub fn watch(
         on_progress(Micros(after.0.saturating_sub(begun.0)), &look);
         looks.push(look);
     }
-    Window { t0, looks, t1: machine.snapshot(Depth::Full) }
+    Window { t0, looks, t1: machine.snapshot(Depth::Full), pasted: None }
 }
 
 #[cfg(test)]

@@ -25,19 +25,20 @@ const fn place(package: &'static str, folder: &'static str, may_use: &'static [&
 }
 
 /// The pipeline, from left to right.
-static PLACES: [Place; 9] = [
+static PLACES: [Place; 10] = [
     pure("quell-units", "units", &[]),
     pure("quell-kfile", "kfile", &["units"]),
-    pure("quell-engine", "engine", &["units", "kfile"]),
+    Place { from_outside: Some(&["serde", "serde_json", "thiserror"]), ..pure("quell-paste", "paste", &["units"]) },
+    pure("quell-engine", "engine", &["units", "kfile", "paste"]),
     place("quell-host", "host", &["units", "kfile", "engine"]),
     place("quell-trace", "trace", &["units", "kfile", "engine"]),
     place("quell-load", "load", &["units", "kfile", "engine", "host"]),
     place("quell-agent", "agent", &["units", "kfile", "engine", "host", "trace"]),
     Place {
         tests_use_all: true,
-        ..place("quell", "cli", &["units", "kfile", "engine", "host", "trace", "load", "agent"])
+        ..place("quell", "cli", &["units", "kfile", "paste", "engine", "host", "trace", "load", "agent"])
     },
-    place("xtask", "xtask", &["units", "kfile", "engine", "host", "trace", "load", "agent", "cli"]),
+    place("xtask", "xtask", &["units", "kfile", "paste", "engine", "host", "trace", "load", "agent", "cli"]),
 ];
 
 /// The folders of the crates without I/O.

@@ -78,7 +78,7 @@ pub(super) fn examine(source: &Source, asked: &Asked, screen: &Screen, out: &mut
             // The same moment twice: whatever needs a rate finds that no time passed.
             let t1 = source::moment(dir)?;
             let target = wanted(&t1)?;
-            (Window { t0: t1.clone(), looks: Vec::new(), t1 }, target)
+            (Window { t0: t1.clone(), looks: Vec::new(), t1, pasted: None }, target)
         }
     };
     verdict(&window, target.as_ref(), *source == Source::Live, asked, screen, out)

@@ -49,7 +49,7 @@ fn live(args: &StatArgs, screen: &Screen, out: &mut dyn Write) -> Result<Exit, F
     for at in 0..reports.unwrap_or(u64::MAX) {
         pace.wait();
         let later = with_settings(machine.snapshot(Depth::Counters), &settings);
-        let window = Window { t0: earlier, looks: Vec::new(), t1: later };
+        let window = Window { t0: earlier, looks: Vec::new(), t1: later, pasted: None };
         exit = report(&window, args, at > 0, screen, out)?;
         earlier = window.t1;
     }

@@ -38,7 +38,7 @@ impl Written {
     /// A quiet host of cgroup v2 with a root cgroup and no disk.
     pub(super) fn new() -> Self {
         let t1 = snapshot(SECONDS);
-        let mut written = Self { window: Window { t0: snapshot(0), looks: Vec::new(), t1 } };
+        let mut written = Self { window: Window { t0: snapshot(0), looks: Vec::new(), t1, pasted: None } };
         written.cgroup("", 0.0, &[]);
         written
     }

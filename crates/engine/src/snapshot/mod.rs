@@ -19,6 +19,7 @@ use quell_kfile::meminfo::MemInfo;
 use quell_kfile::pressure::Pressure;
 use quell_kfile::swaps;
 use quell_kfile::vmstat::VmStat;
+use quell_paste::Pasted;
 use quell_units::{Bytes, CgroupPath, DevNum, Gap, Known, Micros, MonoMicros, UnixMicros};
 use serde::{Deserialize, Serialize};
 
@@ -145,7 +146,7 @@ pub struct Missing {
 }
 
 /// Two snapshots of one host and the light looks between them: what rates and findings are made from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Window {
     /// The earlier snapshot.
     pub t0: Snapshot,
@@ -153,6 +154,8 @@ pub struct Window {
     pub looks: Vec<Look>,
     /// The later snapshot.
     pub t1: Snapshot,
+    /// What a paste says: tables of rates, errors, logs. `None` where a host or a captured tree was read.
+    pub pasted: Option<Box<Pasted>>,
 }
 
 impl Snapshot {

@@ -30,7 +30,7 @@ use crate::watch::Ticker;
 use scrub::Scrub;
 
 /// What a capture wrote.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Captured {
     /// The two moments as they were read, names and all.
     pub window: Window,
@@ -65,7 +65,7 @@ pub fn capture(
     let (t1, seen_t1) = record(machine);
     let mut names = scrub.then(|| Scrub::new(machine.cgroup_points()));
     let mut captured =
-        Captured { window: Window { t0, looks: Vec::new(), t1 }, files: 0, bytes: 0, left_out: Vec::new() };
+        Captured { window: Window { t0, looks: Vec::new(), t1, pasted: None }, files: 0, bytes: 0, left_out: Vec::new() };
     for (place, seen) in places.iter().zip([seen_t0, seen_t1]) {
         let seen = match &mut names {
             Some(names) => names.recording(seen),

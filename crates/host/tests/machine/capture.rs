@@ -184,7 +184,7 @@ fn a_scrubbed_capture_is_judged_as_the_host_it_was_made_from() {
     let (t0, t1) = (read_back(&out.path().join("t0")), read_back(&out.path().join("t1")));
     let model = |snapshot: &Snapshot| snapshot.devices[0].queue.as_ref().unwrap().model.clone();
     assert_eq!(model(&t1), model(&captured.window.t1));
-    let scrubbed = found(&Window { t0, looks: Vec::new(), t1 });
+    let scrubbed = found(&Window { t0, looks: Vec::new(), t1, pasted: None });
     assert_eq!(scrubbed, found(&captured.window));
     assert!(scrubbed.iter().any(|finding| finding.contains("docker")), "{scrubbed:?}");
     assert_eq!(names_in(out.path(), &["payroll"]), Vec::<String>::new());
