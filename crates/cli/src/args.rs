@@ -112,6 +112,12 @@ pub struct DoctorArgs {
     /// Show the file that each number came from, and every gap
     #[arg(short, long)]
     pub verbose: bool,
+    /// Judge what somebody pasted: a file, - for standard input, or the folder of a sos report
+    ///
+    /// The output of iostat, fio, lsblk and other tools, kernel files as cat and grep print them, errors and logs; several
+    /// of them in one text, as they were printed.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["roots", "watch"])]
+    pub from: Option<PathBuf>,
     #[command(flatten)]
     #[expect(missing_docs, reason = "its text would replace the command's own")]
     pub root: RootArgs,
@@ -232,7 +238,8 @@ Examples:
   quell doctor                 watch for 10 s
   quell doctor --for 1m vda    one disk, for a minute
   quell doctor --fail-on warning --json
-  quell doctor --root DIR      a tree that quell capture wrote";
+  quell doctor --root DIR      a tree that quell capture wrote
+  iostat -x 1 10 | quell doctor --from -";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:

@@ -11,6 +11,7 @@ pub mod doc;
 pub mod error;
 mod interrupt;
 mod near;
+mod pasted;
 pub mod render;
 pub mod screen;
 mod source;

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use quell_engine::findings::{Finding, Scene, Severity, find};
+use quell_engine::paste::Joined;
 use quell_engine::rates::Rates;
 use quell_engine::snapshot::{Snapshot, Window};
 use quell_host::Depth;
@@ -13,6 +14,7 @@ use crate::args::{DoctorArgs, FailOn};
 use crate::doc::Cost;
 use crate::doc::doctor::Document;
 use crate::error::{Exit, Failure};
+use crate::pasted;
 use crate::render::doctor as render;
 use crate::screen::Screen;
 use crate::source::{self, Source};
@@ -45,7 +47,27 @@ pub(super) fn run(args: &DoctorArgs, screen: &Screen, out: &mut dyn Write) -> Re
         verbose: args.verbose,
         json: args.json,
     };
-    examine(&Source::of(&args.root.roots)?, &asked, screen, out)
+    match &args.from {
+        Some(from) => examine_paste(&pasted::read(from)?, &asked, screen, out),
+        None => examine(&Source::of(&args.root.roots)?, &asked, screen, out),
+    }
+}
+
+/// The doctor on what somebody pasted.
+fn examine_paste(joined: &Joined, asked: &Asked, screen: &Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let target = asked.target.map(|text| Target::find(text, &joined.window.t1)).transpose()?;
+    let scene = Scene::of(&joined.window, &joined.rates);
+    verdict(&scene, &Around { target: target.as_ref(), cost: None, judged: &joined.judged }, asked, screen, out)
+}
+
+/// What a verdict is said with.
+struct Around<'a> {
+    /// What was asked for, as it was understood.
+    target: Option<&'a Target>,
+    /// What quell itself spent.
+    cost: Option<Cost>,
+    /// What was judged of a paste.
+    judged: &'a [String],
 }
 
 const fn severity(level: FailOn) -> Severity {
@@ -81,31 +103,32 @@ pub(super) fn examine(source: &Source, asked: &Asked, screen: &Screen, out: &mut
             (Window { t0: t1.clone(), looks: Vec::new(), t1, pasted: None }, target)
         }
     };
-    verdict(&window, target.as_ref(), *source == Source::Live, asked, screen, out)
+    let rates = Rates::of(&window);
+    let cost = (*source == Source::Live).then(|| Cost::of(&window, watching::cpu_time()));
+    let around = Around { target: target.as_ref(), cost, judged: &[] };
+    verdict(&Scene::of(&window, &rates), &around, asked, screen, out)
 }
 
 fn verdict(
-    window: &Window,
-    target: Option<&Target>,
-    live: bool,
+    scene: &Scene,
+    around: &Around,
     asked: &Asked,
     screen: &Screen,
     out: &mut dyn Write,
 ) -> Result<Exit, Failure> {
-    let rates = Rates::of(window);
-    let scene = Scene::of(window, &rates);
-    let all = find(&scene);
-    let concerns = |finding: &Finding| target.is_none_or(|target| target.concerns(finding, &window.t1));
+    let now = &scene.window.t1;
+    let all = find(scene);
+    let concerns = |finding: &Finding| around.target.is_none_or(|target| target.concerns(finding, now));
     let findings: Vec<(usize, &Finding)> = (1..).zip(&all).filter(|(_, finding)| concerns(finding)).collect();
-    let cost = live.then(|| Cost::of(window, watching::cpu_time()));
-    let document = Document::of(&scene, &findings, target.map(|target| target.name(&window.t1)), cost);
+    let target = around.target.map(|target| target.name(now));
+    let document = Document::of(scene, &findings, target, around.cost).with_paste(scene, around.judged);
     if asked.json {
         print_json(&document, out)?;
     } else {
         let view = render::View { verbose: asked.verbose };
-        print(&render::page(&scene, &findings, &document, view, screen), out)?;
+        print(&render::page(scene, &findings, &document, view, screen), out)?;
     }
-    Ok(exit(&scene, &findings, asked.fail_on))
+    Ok(exit(scene, &findings, asked.fail_on))
 }
 
 fn exit(scene: &Scene, findings: &[(usize, &Finding)], fail_on: Option<Severity>) -> Exit {

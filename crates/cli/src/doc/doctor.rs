@@ -32,6 +32,41 @@ pub struct Document {
     pub gaps: Vec<Gap>,
     /// What quell itself spent; null for a capture.
     pub cost: Option<Cost>,
+    /// What a paste is made of; null where a host or a capture was read.
+    pub paste: Option<Paste>,
+}
+
+/// What a paste is made of.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Paste {
+    /// What was recognised, in order.
+    pub recognised: Vec<Piece>,
+    /// What was judged of it, where it holds more: `blocks 6 to 10 of 10`.
+    pub judged: Vec<String>,
+    /// Lines that were not recognised; blank ones do not count.
+    pub unread_lines: u32,
+    /// The first of them.
+    pub unread: Vec<UnreadLine>,
+}
+
+/// A stretch of a paste that was recognised.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Piece {
+    /// What it is: `iostat`, `io.stat`, `fio JSON`.
+    pub format: String,
+    /// Its first line, from 1.
+    pub line: u32,
+    /// How many lines it took.
+    pub lines: u32,
+}
+
+/// A line that was not recognised.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct UnreadLine {
+    /// Its number, from 1.
+    pub line: u32,
+    /// Its start.
+    pub text: String,
 }
 
 /// One finding.
@@ -151,6 +186,34 @@ impl Document {
             workloads: scene.workloads.iter().filter(|workload| is_active(workload)).map(WorkloadDoc::of).collect(),
             gaps: super::gaps(scene.window, scene.rates),
             cost,
+            paste: None,
+        }
+    }
+
+    /// The same with what was recognised of a paste, where one was judged.
+    #[must_use]
+    pub fn with_paste(self, scene: &Scene, judged: &[String]) -> Self {
+        let paste = scene.window.pasted.as_deref().map(|pasted| Paste::of(pasted, judged));
+        Self { paste, ..self }
+    }
+}
+
+impl Paste {
+    fn of(pasted: &quell_paste::Pasted, judged: &[String]) -> Self {
+        let piece = |piece: &quell_paste::Piece| Piece {
+            format: piece.format.clone(),
+            line: piece.line_no,
+            lines: piece.lines,
+        };
+        let unread = |(line, text): &(u32, String)| UnreadLine {
+            line: *line,
+            text: quell_units::escape(text.as_bytes()).into_owned(),
+        };
+        Self {
+            recognised: pasted.pieces.iter().map(piece).collect(),
+            judged: judged.to_vec(),
+            unread_lines: pasted.unread.lines,
+            unread: pasted.unread.first.iter().map(unread).collect(),
         }
     }
 }

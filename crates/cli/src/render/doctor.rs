@@ -8,7 +8,7 @@ use quell_engine::findings::{Advice, Aspect, Disk, Evidence, Finding, Scene, Sev
 
 use super::text::{columns, counted, pad, wrap, wrap_items};
 use super::{gap_lines, host_items, number};
-use crate::doc::doctor::{Document, is_active};
+use crate::doc::doctor::{Document, Paste, is_active};
 use crate::screen::{Screen, Style};
 
 /// How the verdict is asked for.
@@ -38,9 +38,12 @@ pub fn page(scene: &Scene, findings: &[(usize, &Finding)], document: &Document, 
     out
 }
 
-/// The line about the host.
+/// The line about the host, or about the paste.
 fn head(scene: &Scene, document: &Document, screen: &Screen) -> String {
-    let mut items = host_items(&document.host, document.observed_seconds);
+    let mut items = match &document.paste {
+        Some(paste) => paste_items(paste, document.host.kernel.as_deref()),
+        None => host_items(&document.host, document.observed_seconds),
+    };
     let containers = scene.workloads.iter().filter(|w| w.kind == WorkloadKind::Container).count();
     let disks = counted(scene.disks.iter().filter(|disk| disk.leaf && was_used(disk)).count(), "disk", "disks");
     items.push(match containers {
@@ -49,6 +52,23 @@ fn head(scene: &Scene, document: &Document, screen: &Screen) -> String {
     });
     items.extend(document.target.as_ref().map(|target| format!("only {target}")));
     wrap_items(&items, screen.width).join("\n") + "\n"
+}
+
+/// What a paste is made of, an item each.
+fn paste_items(paste: &Paste, kernel: Option<&str>) -> Vec<String> {
+    let mut formats: Vec<(&str, u32)> = Vec::new();
+    for piece in &paste.recognised {
+        match formats.iter_mut().find(|(format, _)| *format == piece.format) {
+            Some((_, lines)) => *lines = lines.saturating_add(piece.lines),
+            None => formats.push((&piece.format, piece.lines)),
+        }
+    }
+    let lines = |n: u32| if n == 1 { "1 line".into() } else { format!("{n} lines") };
+    let mut items = vec!["a paste".to_owned()];
+    items.extend(formats.into_iter().map(|(format, n)| format!("{format}, {}", lines(n))));
+    items.extend(paste.judged.iter().map(|judged| format!("judged: {judged}")));
+    items.extend(kernel.map(|release| format!("Linux {release}")));
+    items
 }
 
 fn block(finding: &Finding, view: View, screen: &Screen) -> String {
@@ -118,6 +138,9 @@ fn tail(scene: &Scene, findings: &[(usize, &Finding)], document: &Document, view
         };
         page.head_line(Style::Green, "healthy", wrap_items(&items, screen.width - HEAD));
     }
+    if let Some(paste) = document.paste.as_ref().filter(|paste| paste.unread_lines > 0) {
+        page.head_line(Style::Dim, "unread", unread(paste, screen));
+    }
     let gaps = document.gaps.iter().filter(|gap| view.verbose || matters(&gap.what));
     page.out += &gap_lines(gaps, screen);
     if let Some(cost) = document.cost {
@@ -126,6 +149,18 @@ fn tail(scene: &Scene, findings: &[(usize, &Finding)], document: &Document, view
         page.out += &format!("{}\n", screen.paint(Style::Dim, &text));
     }
     page.out
+}
+
+/// The lines of a paste that were not recognised: how many, and the first.
+fn unread(paste: &Paste, screen: &Screen) -> Vec<String> {
+    let count = usize::try_from(paste.unread_lines).unwrap_or(usize::MAX);
+    let mut lines = vec![format!("{} not recognised", counted(count, "line", "lines"))];
+    let room = screen.width - HEAD;
+    lines.extend(paste.unread.iter().map(|unread| {
+        let text = format!("line {}: {}", unread.line, unread.text);
+        if columns(&text) <= room { text } else { text.chars().take(room - 1).chain(['…']).collect() }
+    }));
+    lines
 }
 
 /// Whether a verdict may be another one for want of this.
@@ -162,7 +197,10 @@ fn healthy(scene: &Scene, findings: &[(usize, &Finding)]) -> Vec<String> {
 /// Whether a disk ever did anything: a loop device that nobody set up is no disk to a person.
 fn was_used(disk: &Disk) -> bool {
     let counters = &disk.device.counters;
-    counters.read.ios > 0 || counters.write.ios > 0 || counters.in_flight > 0
+    disk.rates.is_some_and(|rates| rates.ios() > 0)
+        || counters.read.ios > 0
+        || counters.write.ios > 0
+        || counters.in_flight > 0
 }
 
 /// A page under construction.
