@@ -119,7 +119,12 @@ pub static RULES: &[Line] = &[
     ),
     line(
         iocost_throttled::RULE,
-        &[("device-saturated", SameDisk), ("noisy-neighbour", SameDisk), ("slow-device", SameDisk)],
+        &[
+            ("device-saturated", SameDisk),
+            ("noisy-neighbour", SameDisk),
+            ("slow-device", SameDisk),
+            ("serial-issuer", SameDisk),
+        ],
     ),
     line(
         wbt_throttled::RULE,
