@@ -24,13 +24,16 @@ fn find(scene: &Scene) -> Vec<Finding> {
     let workloads = scene.workloads.iter().filter(|workload| !workload.is_kernel()).count();
     let mut out = Vec::new();
     if let Some(rates) = busiest.rates {
-        let took = rates.await_usec().map_or("nothing completed".into(), usec);
-        let text = format!(
-            "{}: {:.0} I/O/s, await {took}, aqu-sz {:.2}",
-            busiest.name,
-            rates.ios_per_sec(),
-            rates.queue_length_avg
-        );
+        let text = match rates.await_usec() {
+            None => "none: no disk completed an I/O".to_owned(),
+            Some(await_usec) => format!(
+                "{}: {:.0} I/O/s, await {}, aqu-sz {:.2}",
+                busiest.name,
+                rates.ios_per_sec(),
+                usec(await_usec),
+                rates.queue_length_avg
+            ),
+        };
         out.push(evidence(Aspect::Device, "busiest", Value::Word(text), "/proc/diskstats"));
     }
     vec![Finding {

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::finding::{Aspect, Evidence, Finding, Severity, Value};
+use super::program;
 use super::scene::Scene;
 use super::table::{Over, RULES, rule};
 
@@ -23,6 +24,7 @@ pub fn find(scene: &Scene) -> Vec<Finding> {
     if all.iter().any(|finding| finding.severity > Severity::Info) {
         all.retain(|finding| finding.id != "healthy");
     }
+    all.iter_mut().for_each(|finding| program::add_hints(scene, finding));
     all
 }
 
