@@ -33,8 +33,11 @@ fn words<'a>(value: &'a Value, key: &str) -> Vec<&'a str> {
 
 /// What is wrong with the doctor's answer to a case; `None` where nothing is.
 fn fault(case: &Path, meta: &Value) -> Option<String> {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_quell")).args(["doctor", "--json", "--from"]).arg(input(case)).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_quell"))
+        .args(["doctor", "--json", "--from"])
+        .arg(input(case))
+        .output()
+        .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     let Ok(document) = serde_json::from_slice::<Value>(&output.stdout) else { return Some(errors) };
     let findings = document["findings"].as_array().unwrap();

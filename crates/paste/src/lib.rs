@@ -11,11 +11,11 @@
 
 mod formats;
 mod line;
+mod number;
 mod pasted;
 mod reader;
+mod table;
 
-pub use pasted::{
-    Benchmark, Copied, DeviceFact, Direction, File, Pasted, Piece, Refusal, Statement, Table, TableRow, TaskFact,
-    Unread,
-};
+pub use pasted::{Benchmark, Copied, DeviceFact, File, Pasted, Piece, Refusal, Statement, TaskFact, Unread};
 pub use reader::Reader;
+pub use table::{Direction, Table, TableRow};

@@ -3,6 +3,8 @@
 use quell_units::{Bytes, DevNum};
 use serde::{Deserialize, Serialize};
 
+use crate::table::{Direction, Table};
+
 /// All that was recognised in a paste, and what was not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pasted {
@@ -32,57 +34,6 @@ pub struct File {
     pub path: String,
     /// Its bytes, every line with its newline.
     pub bytes: Vec<u8>,
-}
-
-/// One block of `iostat`: a row a device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Table {
-    /// The length of the interval, where time stamps tell it.
-    pub seconds: Option<f64>,
-    /// Whether the block is of the time since boot: the first below iostat's banner.
-    pub since_boot: bool,
-    /// Shares of the processors' time, 0 to 100: user and system, waiting for I/O, idle.
-    pub cpu_pct: Option<(f64, f64, f64)>,
-    /// The devices.
-    pub rows: Vec<TableRow>,
-}
-
-/// What a device did, as `iostat -x` says it, in quell's units. `None` is a column that the version does not have.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TableRow {
-    /// The device's name as printed.
-    pub name: String,
-    /// Reads.
-    pub read: Direction,
-    /// Writes.
-    pub write: Direction,
-    /// Discards.
-    pub discard: Direction,
-    /// Flushes: no bytes.
-    pub flush: Direction,
-    /// Mean time of reads and writes together, of versions that do not tell them apart.
-    pub await_usec: Option<f64>,
-    /// `aqu-sz`, or `avgqu-sz` of old versions.
-    pub queue_length_avg: Option<f64>,
-    /// `%util`.
-    pub util_pct: Option<f64>,
-    /// Bytes a second by the tool's own column over bytes by rate and size, where the two disagree: a fault of the tool.
-    pub bytes_over_truth: Option<f64>,
-}
-
-/// Requests of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Direction {
-    /// Requests per second.
-    pub ios_per_sec: Option<f64>,
-    /// Bytes per second.
-    pub bytes_per_sec: Option<f64>,
-    /// Merges per second.
-    pub merges_per_sec: Option<f64>,
-    /// Mean time.
-    pub await_usec: Option<f64>,
-    /// Mean size.
-    pub size_bytes: Option<f64>,
 }
 
 /// What is said of a block device.

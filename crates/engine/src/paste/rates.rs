@@ -3,16 +3,16 @@
 use quell_paste::{Benchmark, Direction, TableRow};
 use quell_units::{DevName, ratio};
 
-use super::series::{Stretch, requests, requests_in_flight};
+use super::series::{Stretch, requests};
 use crate::rates::{DeviceRates, DiskRates, Flow, FlushFlow, Rates};
 use crate::snapshot::Window;
 
 /// Puts a table's rows where no counters gave rates.
 pub(super) fn of_tables(rates: &mut Rates, window: &Window, stretch: &Stretch) {
-    for row in &stretch.rows {
+    for row in stretch.rows.iter().filter(|row| row.tells_waiting()) {
         put(rates, window, &row.name, || of_row(row, stretch.seconds));
     }
-    if rates.seconds.is_err() {
+    if rates.seconds.is_err() && stretch.rows.iter().any(TableRow::tells_waiting) {
         rates.seconds = Ok(stretch.seconds);
     }
 }
@@ -76,7 +76,7 @@ fn of_row(row: &TableRow, seconds: f64) -> DiskRates {
         let await_usec = direction.await_usec.filter(|_| ios_per_sec > 0.0);
         FlushFlow { ios: requests(ios_per_sec, seconds), ios_per_sec, await_usec }
     };
-    let ticks_ratio = requests_in_flight(row);
+    let ticks_ratio = row.requests_in_flight();
     DiskRates {
         seconds,
         read: flow(row.read),

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use quell_paste::{Direction, Table, TableRow};
-use quell_units::{ratio, whole};
+use quell_paste::{Table, TableRow};
+use quell_units::whole;
 
 /// A stretch of blocks, averaged.
 #[derive(Clone, Debug)]
@@ -62,8 +62,8 @@ pub(super) fn worst(tables: &[Table]) -> Option<Stretch> {
     };
     let judged = blocks.get(first..=last)?;
     Some(Stretch {
-        rows: mean(judged),
-        seconds: judged.iter().map(|table| table.seconds.unwrap_or(1.0)).sum(),
+        rows: Table::mean(judged).rows,
+        seconds: judged.iter().map(Table::span_seconds).sum(),
         timed: judged.iter().all(|table| table.seconds.is_some()),
         blocks: (skipped + first + 1, skipped + last + 1, tables.len()),
         since_boot: skipped > 0 || tables.len() == 1 && blocks.first().is_some_and(|table| table.since_boot),
@@ -74,7 +74,7 @@ pub(super) fn worst(tables: &[Table]) -> Option<Stretch> {
 /// others, in that it lies outside of two thirds to one and a half times what they span.
 fn first_is_since_boot(tables: &[Table]) -> bool {
     let Some((first, rest)) = tables.split_first().filter(|(_, rest)| !rest.is_empty()) else { return false };
-    let ios = |table: &Table| table.rows.iter().map(ios).sum::<f64>();
+    let ios = |table: &Table| table.rows.iter().map(TableRow::ios_per_sec).sum::<f64>();
     let low = rest.iter().map(ios).fold(f64::INFINITY, f64::min);
     let high = rest.iter().map(ios).fold(0.0, f64::max);
     first.since_boot || ios(first) < low / 1.5 || ios(first) > high * 1.5 || has_fractions_alone(first, rest)
@@ -92,72 +92,9 @@ fn has_fractions_alone(first: &Table, rest: &[Table]) -> bool {
     !whole(first) && rest.iter().all(whole) && util(first) < 0.9 * busiest
 }
 
-fn ios(row: &TableRow) -> f64 {
-    row.read.ios_per_sec.unwrap_or(0.0) + row.write.ios_per_sec.unwrap_or(0.0)
-}
-
 /// The requests that wait or are served, on the mean: the queues of all devices.
 fn waiting(table: &Table) -> f64 {
-    table.rows.iter().map(|row| row.queue_length_avg.unwrap_or_else(|| requests_in_flight(row))).sum()
-}
-
-/// Requests in flight by Little's law, where the table has no column for them.
-pub(super) fn requests_in_flight(row: &TableRow) -> f64 {
-    let of = |direction: Direction| {
-        let usec = direction.await_usec.or(row.await_usec).unwrap_or(0.0);
-        direction.ios_per_sec.unwrap_or(0.0) * usec / 1e6
-    };
-    of(row.read) + of(row.write) + of(row.discard) + of(row.flush)
-}
-
-/// The mean of each device over the blocks that have it; times and sizes weighted by the requests they are of.
-fn mean(tables: &[Table]) -> Vec<TableRow> {
-    let mut names: Vec<&str> = Vec::new();
-    for row in tables.iter().flat_map(|table| &table.rows) {
-        if !names.contains(&row.name.as_str()) {
-            names.push(&row.name);
-        }
-    }
-    let of = |name: &str| -> Vec<&TableRow> {
-        tables.iter().flat_map(|table| &table.rows).filter(|row| row.name == name).collect()
-    };
-    names.into_iter().map(|name| mean_row(name, &of(name))).collect()
-}
-
-fn mean_row(name: &str, rows: &[&TableRow]) -> TableRow {
-    let plain = |of: fn(&TableRow) -> Option<f64>| average(rows.iter().map(|row| (of(row), 1.0)));
-    let direction = |of: fn(&TableRow) -> Direction| {
-        let all: Vec<Direction> = rows.iter().map(|row| of(row)).collect();
-        let plain = |part: fn(&Direction) -> Option<f64>| average(all.iter().map(|one| (part(one), 1.0)));
-        let weighted = |part: fn(&Direction) -> Option<f64>| {
-            average(all.iter().map(|one| (part(one), one.ios_per_sec.unwrap_or(0.0))))
-        };
-        Direction {
-            ios_per_sec: plain(|one| one.ios_per_sec),
-            bytes_per_sec: plain(|one| one.bytes_per_sec),
-            merges_per_sec: plain(|one| one.merges_per_sec),
-            await_usec: weighted(|one| one.await_usec),
-            size_bytes: weighted(|one| one.size_bytes),
-        }
-    };
-    TableRow {
-        name: name.to_owned(),
-        read: direction(|row| row.read),
-        write: direction(|row| row.write),
-        discard: direction(|row| row.discard),
-        flush: direction(|row| row.flush),
-        await_usec: average(rows.iter().map(|row| (row.await_usec, ios(row)))),
-        queue_length_avg: plain(|row| row.queue_length_avg),
-        util_pct: plain(|row| row.util_pct),
-        bytes_over_truth: plain(|row| row.bytes_over_truth),
-    }
-}
-
-/// The weighted mean of what is there; `None` where nothing is, or nothing has a weight.
-fn average(values: impl Iterator<Item = (Option<f64>, f64)>) -> Option<f64> {
-    let present: Vec<(f64, f64)> = values.filter_map(|(value, weight)| Some((value?, weight))).collect();
-    let weight: f64 = present.iter().map(|(_, weight)| weight).sum();
-    (weight > 0.0).then(|| ratio(present.iter().map(|(value, weight)| value * weight).sum(), weight))
+    table.rows.iter().map(|row| row.queue_length_avg.unwrap_or_else(|| row.requests_in_flight())).sum()
 }
 
 /// The number of requests that a rate makes in a time.
@@ -168,6 +105,7 @@ pub(super) fn requests(ios_per_sec: f64, seconds: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quell_paste::Direction;
 
     fn block(writes: f64, queue: f64) -> Table {
         let write = Direction { ios_per_sec: Some(writes), await_usec: Some(1000.0), ..Direction::default() };
@@ -199,15 +137,5 @@ mod tests {
         assert_eq!(worst(&tables).unwrap().blocks, (1, 3, 3), "an interval of a little more than a second");
         assert_eq!(judged(&[(132.67, 7.5), (156.2, 6.2), (65.3, 6.3)]), (1, 3, 3), "like the others");
         assert_eq!(judged(&[(13_526.0, 1.4), (4380.0, 1.4)]), (2, 2, 2), "three times the other");
-    }
-
-    #[test]
-    fn means_of_times_are_weighted_by_requests() {
-        let mut busy = block(900.0, 1.0);
-        busy.rows[0].write.await_usec = Some(2000.0);
-        let rows = mean(&[block(100.0, 1.0), busy]);
-        assert_eq!(rows[0].write.await_usec, Some(1900.0));
-        assert_eq!(rows[0].write.ios_per_sec, Some(500.0));
-        assert_eq!(rows[0].read.await_usec, None);
     }
 }

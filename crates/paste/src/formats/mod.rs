@@ -3,6 +3,8 @@
 //! A new format is a module beside this one and a line here. The order matters only where two could take one line: the
 //! surer one comes first.
 
+mod iostat;
+
 use crate::line::Line;
 use crate::pasted::Pasted;
 
@@ -24,4 +26,52 @@ pub(crate) trait Open {
 }
 
 /// Every format.
-pub(crate) static FORMATS: &[Format] = &[];
+pub(crate) static FORMATS: &[Format] = &[iostat::FORMAT];
+
+#[cfg(test)]
+mod tests {
+    use crate::{Pasted, Reader};
+    use proptest::prelude::*;
+
+    /// Reads a paste.
+    pub(super) fn read(text: &str) -> Pasted {
+        let mut reader = Reader::default();
+        text.split_inclusive('\n').for_each(|line| reader.line(line.as_bytes()));
+        reader.finish()
+    }
+
+    /// Every case's paste: real output of real tools.
+    fn cases() -> Vec<Vec<u8>> {
+        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/cases");
+        let files = std::fs::read_dir(dir).unwrap().flat_map(|case| std::fs::read_dir(case.unwrap().path()).unwrap());
+        let mut paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+        paths.retain(|path| path.file_stem().is_some_and(|stem| stem == "input"));
+        paths.sort();
+        paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
+    }
+
+    fn read_bytes(bytes: &[u8]) -> Pasted {
+        let mut reader = Reader::default();
+        bytes.split_inclusive(|&b| b == b'\n').for_each(|line| reader.line(line));
+        reader.finish()
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_a_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
+            read_bytes(&bytes);
+        }
+
+        #[test]
+        fn no_mutation_of_a_real_paste_makes_a_reader_panic(
+            case in 0_usize..50, cut in any::<proptest::sample::Index>(), at in any::<proptest::sample::Index>(), byte in any::<u8>(),
+        ) {
+            let cases = cases();
+            let mut bytes = cases[case % cases.len()].clone();
+            let place = at.index(bytes.len());
+            bytes[place] = byte;
+            bytes.truncate(cut.index(bytes.len()) + 1);
+            read_bytes(&bytes);
+        }
+    }
+}
