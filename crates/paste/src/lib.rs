@@ -10,6 +10,7 @@
 //! that a paste of `io.stat` meets the code that a live host does.
 
 mod formats;
+mod json;
 mod line;
 mod number;
 mod pasted;

@@ -267,6 +267,46 @@ pub struct Piece {
     pub lines: u32,
 }
 
+impl Pasted {
+    /// Adds what is said of a device to what was said of it before.
+    pub(crate) fn add_device(&mut self, fact: DeviceFact) {
+        let Some(known) = self.devices.iter_mut().find(|known| known.name == fact.name) else {
+            self.devices.push(fact);
+            return;
+        };
+        for below in fact.below {
+            if !known.below.contains(&below) {
+                known.below.push(below);
+            }
+        }
+        known.dev = known.dev.or(fact.dev);
+        known.kind = known.kind.take().or(fact.kind);
+        known.sync = known.sync.take().or(fact.sync);
+        known.members = known.members.or(fact.members);
+        known.rotational = known.rotational.or(fact.rotational);
+        known.scheduler = known.scheduler.take().or(fact.scheduler);
+        known.model = known.model.take().or(fact.model);
+        known.mounts.extend(fact.mounts);
+    }
+}
+
+/// Lines that no format took, kept to be shown.
+const UNREAD_SHOWN: usize = 3;
+
+/// Characters of such a line that are kept.
+const UNREAD_CHARS: usize = 120;
+
+impl Unread {
+    /// Counts lines that start with this one.
+    pub(crate) fn add(&mut self, line_no: u32, lines: u32, text: &str) {
+        self.lines = self.lines.saturating_add(lines);
+        if self.first.len() < UNREAD_SHOWN {
+            let line = text.trim().lines().next().unwrap_or_default();
+            self.first.push((line_no, line.chars().take(UNREAD_CHARS).collect()));
+        }
+    }
+}
+
 /// The lines that no format took.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unread {

@@ -6,12 +6,6 @@ use crate::formats::{FORMATS, Open};
 use crate::line::Line;
 use crate::pasted::{Pasted, Piece};
 
-/// Lines that no format took, kept to be shown.
-const UNREAD_SHOWN: usize = 3;
-
-/// Characters of such a line that are kept.
-const UNREAD_CHARS: usize = 120;
-
 /// Pieces that are listed; the rest are counted with the last.
 const PIECES_MAX: usize = 1000;
 
@@ -61,7 +55,7 @@ impl Reader {
         }
         let (time, text) = stamp(text);
         if !self.offer(text, time) && !text.trim().is_empty() {
-            self.unread(text);
+            self.pasted.unread.add(self.line_no, 1, text);
         }
     }
 
@@ -106,14 +100,6 @@ impl Reader {
                 last.lines = last.lines.saturating_add(piece.lines);
             }
             _ => self.pasted.pieces.push(piece),
-        }
-    }
-
-    fn unread(&mut self, text: &str) {
-        let unread = &mut self.pasted.unread;
-        unread.lines = unread.lines.saturating_add(1);
-        if unread.first.len() < UNREAD_SHOWN {
-            unread.first.push((self.line_no, text.trim().chars().take(UNREAD_CHARS).collect()));
         }
     }
 }

@@ -17,7 +17,8 @@ fn open(line: &Line) -> Option<Box<dyn Open>> {
     let starts = banner(line.text).is_some()
         || line.text.starts_with("avg-cpu:")
         || heading(line.text).is_some()
-        || is_stamp(line.text);
+        || is_stamp(line.text)
+        || line.time.is_some() && line.is_blank();
     (starts && series.take(line)).then(|| -> Box<dyn Open> { Box::new(series) })
 }
 

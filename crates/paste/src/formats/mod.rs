@@ -3,7 +3,18 @@
 //! A new format is a module beside this one and a line here. The order matters only where two could take one line: the
 //! surer one comes first.
 
+mod dd;
+mod docker_inspect;
+mod docker_stats;
+mod document;
+mod fio_json;
+mod fio_terse;
+mod fio_text;
 mod iostat;
+mod iostat_json;
+mod limits_json;
+mod lsblk_json;
+mod tasks;
 
 use crate::line::Line;
 use crate::pasted::Pasted;
@@ -26,7 +37,16 @@ pub(crate) trait Open {
 }
 
 /// Every format.
-pub(crate) static FORMATS: &[Format] = &[iostat::FORMAT];
+pub(crate) static FORMATS: &[Format] = &[
+    iostat_json::FORMAT,
+    iostat::FORMAT,
+    document::FORMAT,
+    fio_terse::FORMAT,
+    fio_text::FORMAT,
+    dd::FORMAT,
+    docker_stats::FORMAT,
+    tasks::FORMAT,
+];
 
 #[cfg(test)]
 mod tests {
