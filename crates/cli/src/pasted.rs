@@ -3,7 +3,6 @@
 //! Kernel files in a paste become a small captured tree, so that they meet the same readers as a live host's. Where a
 //! file was pasted several times, the first and the last reading are the two moments.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
@@ -94,21 +93,9 @@ fn joined(pasted: Pasted, name: &str) -> Result<Joined, Failure> {
     let dir =
         archive::scratch().map_err(|error| Failure::io(Exit::NotJudged, "make a directory", Path::new(""), &error))?;
     let cannot = |error: io::Error| Failure::io(Exit::NotJudged, "write", dir.path(), &error);
-    let readings = Readings::of(&pasted.files);
     let (first, last) = (dir.path().join("t0"), dir.path().join("t1"));
-    readings
-        .write(
-            &first,
-            |readings, is_counter| match readings {
-                // A counter that was pasted once has no earlier reading; the same again would be a rate of nothing.
-                [_] if is_counter && readings_max(&pasted.files) > 1 => None,
-                all => all.first().copied(),
-            },
-            0,
-        )
-        .map_err(cannot)?;
-    let later = readings_max(&pasted.files).saturating_sub(1);
-    readings.write(&last, |readings, _| readings.last().copied(), later).map_err(cannot)?;
+    write_moment(&first, &pasted.files, Moment::First).map_err(cannot)?;
+    write_moment(&last, &pasted.files, Moment::Last).map_err(cannot)?;
     let window = source::between(&first, &last)?;
     Ok(join(window, pasted))
 }
@@ -128,66 +115,64 @@ fn not_recognised(pasted: &Pasted, name: &str) -> Failure {
     )
 }
 
-/// The most often that one file was pasted.
-fn readings_max(files: &[File]) -> usize {
-    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
-    files.iter().for_each(|file| *times.entry(&file.path).or_default() += 1);
-    times.values().copied().max().unwrap_or(0)
+/// Which reading of each file is a moment's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    First,
+    Last,
 }
 
-/// Each file with its readings, in order.
-struct Readings<'a>(BTreeMap<&'a str, Vec<&'a File>>);
-
-impl<'a> Readings<'a> {
-    fn of(files: &'a [File]) -> Self {
-        let mut readings: BTreeMap<&str, Vec<&File>> = BTreeMap::new();
-        for file in files.iter().filter(|file| is_inside(&file.path)) {
-            readings.entry(&file.path).or_default().push(file);
-        }
-        Self(readings)
+/// Writes one moment as a captured tree.
+fn write_moment(dir: &Path, files: &[File], moment: Moment) -> io::Result<()> {
+    for top in ["proc", "sys"] {
+        fs::create_dir_all(dir.join(top))?;
     }
-
-    /// Writes one moment as a captured tree, `seconds` after the first.
-    fn write(
-        &self,
-        dir: &Path,
-        choose: impl Fn(&[&'a File], bool) -> Option<&'a File>,
-        seconds: usize,
-    ) -> io::Result<()> {
-        for top in ["proc", "sys"] {
-            fs::create_dir_all(dir.join(top))?;
-        }
-        for (path, readings) in &self.0 {
-            if let Some(file) = choose(readings, is_counter(path)) {
-                write_file(dir, path, &file.bytes)?;
-            }
-        }
-        // Whose time is not told are a second apart.
-        for (path, text) in [("proc/uptime", format!("{}.00 0.00\n", 1000 + seconds)), (MOUNTS, self.mounts())] {
-            if !self.0.contains_key(path) {
-                write_file(dir, path, text.as_bytes())?;
-            }
-        }
-        Ok(())
+    let files = || files.iter().filter(|file| is_inside(&file.path));
+    let several = files().any(|file| file.readings > 1);
+    for file in files() {
+        let bytes = match (moment, &file.last) {
+            // A counter that was pasted once has no earlier reading; the same again would be a rate of nothing.
+            (Moment::First, None) if several && is_counter(&file.path) => continue,
+            (Moment::First, _) | (Moment::Last, None) => &file.first,
+            (Moment::Last, Some(last)) => last,
+        };
+        write_file(dir, &file.path, bytes)?;
     }
-
-    /// The mounts that the paths of cgroup files imply.
-    fn mounts(&self) -> String {
-        let paths = || self.0.keys().filter_map(|path| path.strip_prefix("sys/fs/cgroup/"));
-        let mut out = String::new();
-        for controller in ["blkio", "memory"] {
-            let named = |part: &str| part.split(',').any(|one| one == controller);
-            if let Some(point) = paths().filter_map(|path| path.split('/').next()).find(|top| named(top)) {
-                out += &format!("1 0 0:2 / /sys/fs/cgroup/{point} rw - cgroup cgroup rw,{controller}\n");
-            }
+    let since_boot = 1000.0 + if moment == Moment::Last { seconds(files()) } else { 0.0 };
+    for (path, text) in [("proc/uptime", format!("{since_boot:.2} 0.00\n")), (MOUNTS, mounts(files()))] {
+        if !files().any(|file| file.path == path) {
+            write_file(dir, path, text.as_bytes())?;
         }
-        if paths().any(|path| path.starts_with("unified/")) {
-            out += "1 0 0:3 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
-        } else if out.is_empty() && paths().next().is_some() {
-            out += "1 0 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-        }
-        out
     }
+    Ok(())
+}
+
+/// The time between the first readings and the last: by a logger's stamps, else a second each.
+fn seconds<'a>(files: impl Iterator<Item = &'a File>) -> f64 {
+    const DAY_SECONDS: f64 = 86_400.0;
+    let most_read = files.max_by_key(|file| file.readings);
+    let stamped = most_read.and_then(|file| file.stamps).map(|(first, last)| (last - first).rem_euclid(DAY_SECONDS));
+    stamped
+        .filter(|seconds| *seconds >= 0.1)
+        .unwrap_or_else(|| most_read.map_or(0.0, |file| f64::from(file.readings) - 1.0))
+}
+
+/// The mounts that the paths of cgroup files imply.
+fn mounts<'a>(files: impl Iterator<Item = &'a File> + Clone) -> String {
+    let paths = || files.clone().filter_map(|file| file.path.strip_prefix("sys/fs/cgroup/"));
+    let mut out = String::new();
+    for controller in ["blkio", "memory"] {
+        let named = |part: &str| part.split(',').any(|one| one == controller);
+        if let Some(point) = paths().filter_map(|path| path.split('/').next()).find(|top| named(top)) {
+            out += &format!("1 0 0:2 / /sys/fs/cgroup/{point} rw - cgroup cgroup rw,{controller}\n");
+        }
+    }
+    if paths().any(|path| path.starts_with("unified/")) {
+        out += "1 0 0:3 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+    } else if out.is_empty() && paths().next().is_some() {
+        out += "1 0 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+    }
+    out
 }
 
 /// The mount table of a captured tree.
@@ -223,10 +208,6 @@ fn write_file(dir: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn file(path: &str, text: &str) -> File {
-        File { path: path.into(), bytes: text.into() }
-    }
-
     #[test]
     fn a_path_never_leads_out_of_the_tree() {
         for path in ["../etc/passwd", "/etc/passwd", "a/../../b", "", "."] {
@@ -237,8 +218,9 @@ mod tests {
 
     #[test]
     fn the_first_and_the_last_reading_are_the_two_moments() {
-        let line = |reads: u64| format!("   8 0 sda {reads} 0 8 1 0 0 0 0 0 1 1\n");
-        let files = [1_u64, 50, 101].map(|reads| file("proc/diskstats", &line(reads))).to_vec();
+        let line = |reads: u64| format!("   8 0 sda {reads} 0 8 1 0 0 0 0 0 1 1\n").into_bytes();
+        let path = "proc/diskstats".into();
+        let files = vec![File { path, first: line(1), last: Some(line(101)), readings: 3, stamps: None }];
         let pieces = vec![quell_paste::Piece { format: "diskstats".into(), line_no: 1, lines: 3 }];
         let joined = joined(Pasted { files, pieces, ..Pasted::default() }, "x").unwrap();
         let disk = joined.rates.devices[0].rates.as_ref().unwrap();
@@ -247,10 +229,7 @@ mod tests {
 
     #[test]
     fn the_places_of_cgroup_files_tell_the_version() {
-        let of = |path: &str| {
-            let files = [file(path, "x\n")];
-            Readings::of(&files).mounts()
-        };
+        let of = |path: &str| mounts([File { path: path.into(), ..File::default() }].iter());
         assert!(of("sys/fs/cgroup/a/io.stat").contains("cgroup2"));
         assert!(of("sys/fs/cgroup/blkio/a/blkio.throttle.io_serviced").contains("rw,blkio"));
         assert_eq!(of("proc/diskstats"), "");

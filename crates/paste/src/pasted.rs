@@ -8,7 +8,7 @@ use crate::table::{Direction, Table};
 /// All that was recognised in a paste, and what was not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pasted {
-    /// Kernel files, in the order in which they were pasted. The same path again is a later reading.
+    /// Kernel files, in the order in which they were first pasted.
     pub files: Vec<File>,
     /// Tables of rates, a block of `iostat` each, in the order in which they were pasted.
     pub tables: Vec<Table>,
@@ -26,14 +26,20 @@ pub struct Pasted {
     pub unread: Unread,
 }
 
-/// A kernel file, as its content was pasted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A kernel file, as its content was pasted: its first reading and its last. Those between are counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct File {
     /// Its path without the leading `/`, such as `proc/diskstats`. A cgroup file whose place was not told is
     /// `sys/fs/cgroup/pasted/…`.
     pub path: String,
-    /// Its bytes, every line with its newline.
-    pub bytes: Vec<u8>,
+    /// The first reading's bytes, every line with its newline.
+    pub first: Vec<u8>,
+    /// The last reading's, where there was more than one.
+    pub last: Option<Vec<u8>>,
+    /// How often it was read.
+    pub readings: u32,
+    /// The time of the first and of the last reading, in seconds of a day, where a logger stamped them.
+    pub stamps: Option<(f64, f64)>,
 }
 
 /// What is said of a block device.
@@ -267,7 +273,26 @@ pub struct Piece {
     pub lines: u32,
 }
 
+/// Bytes of kernel files that are kept.
+const FILES_BYTES_MAX: usize = 64 << 20;
+
 impl Pasted {
+    /// Adds a reading of a kernel file; whether there was room for it.
+    pub(crate) fn add_reading(&mut self, path: &str, bytes: Vec<u8>, stamp: Option<f64>) -> bool {
+        let kept: usize = self.files.iter().map(|file| file.first.len() + file.last.as_ref().map_or(0, Vec::len)).sum();
+        if kept + bytes.len() > FILES_BYTES_MAX {
+            return false;
+        }
+        let Some(known) = self.files.iter_mut().find(|file| file.path == path) else {
+            let stamps = stamp.map(|stamp| (stamp, stamp));
+            self.files.push(File { path: path.to_owned(), first: bytes, last: None, readings: 1, stamps });
+            return true;
+        };
+        known.last = Some(bytes);
+        known.readings = known.readings.saturating_add(1);
+        known.stamps = known.stamps.zip(stamp).map(|((first, _), stamp)| (first, stamp));
+        true
+    }
     /// Adds what is said of a device to what was said of it before.
     pub(crate) fn add_device(&mut self, fact: DeviceFact) {
         let Some(known) = self.devices.iter_mut().find(|known| known.name == fact.name) else {

@@ -12,6 +12,7 @@ mod fio_terse;
 mod fio_text;
 mod iostat;
 mod iostat_json;
+mod kernel_file;
 mod limits_json;
 mod lsblk_json;
 mod tasks;
@@ -46,6 +47,7 @@ pub(crate) static FORMATS: &[Format] = &[
     dd::FORMAT,
     docker_stats::FORMAT,
     tasks::FORMAT,
+    kernel_file::FORMAT,
 ];
 
 #[cfg(test)]
