@@ -15,12 +15,7 @@ pub(crate) struct Line<'a> {
     pub(crate) command: Option<&'a str>,
 }
 
-impl<'a> Line<'a> {
-    /// Its fields, split at runs of white space.
-    pub(crate) fn fields(&self) -> impl Iterator<Item = &'a str> + use<'a> {
-        self.text.split_ascii_whitespace()
-    }
-
+impl Line<'_> {
     /// Whether there is nothing in it.
     pub(crate) fn is_blank(&self) -> bool {
         self.text.trim().is_empty()

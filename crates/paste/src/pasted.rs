@@ -293,6 +293,14 @@ impl Pasted {
         known.stamps = known.stamps.zip(stamp).map(|((first, _), stamp)| (first, stamp));
         true
     }
+    /// Adds a statement, once, and not without end: a log says the same again and again.
+    pub(crate) fn state(&mut self, statement: Statement) {
+        const STATEMENTS_MAX: usize = 1000;
+        if self.statements.len() < STATEMENTS_MAX && !self.statements.contains(&statement) {
+            self.statements.push(statement);
+        }
+    }
+
     /// Adds what is said of a device to what was said of it before.
     pub(crate) fn add_device(&mut self, fact: DeviceFact) {
         let Some(known) = self.devices.iter_mut().find(|known| known.name == fact.name) else {

@@ -41,31 +41,39 @@ fn parse(text: &str) -> Option<Benchmark> {
     fields.get(1).filter(|program| program.starts_with("fio"))?;
     let length = if version >= 5 { FIELDS_V5 } else { FIELDS_V3 };
     const READ_AT: usize = 5;
-    let (read, read_percentiles, read_seconds) = direction(fields.get(READ_AT..)?, length)?;
-    let (write, write_percentiles, write_seconds) = direction(fields.get(READ_AT + length..)?, length)?;
+    let read = part(fields.get(READ_AT..)?, length)?;
+    let write = part(fields.get(READ_AT + length..)?, length)?;
     let (device, util_pct) = disk(&fields).unzip();
-    let writes_more = write.ios_per_sec > read.ios_per_sec;
+    let more = if write.flow.ios_per_sec > read.flow.ios_per_sec { &write } else { &read };
     Some(Benchmark {
         name: (*fields.get(2)?).to_owned(),
         device: device.map(ToOwned::to_owned),
         in_flight_max: depth_one(&fields),
-        seconds: if writes_more { write_seconds } else { read_seconds },
-        read,
-        write,
-        percentiles_usec: if writes_more { write_percentiles } else { read_percentiles },
+        seconds: more.seconds,
+        read: read.flow,
+        write: write.flow,
+        percentiles_usec: more.percentiles_usec.clone(),
         util_pct,
         ..Benchmark::default()
     })
 }
 
+/// One direction of a job.
+#[derive(Default)]
+struct Part {
+    flow: Direction,
+    percentiles_usec: Vec<(f64, f64)>,
+    seconds: Option<f64>,
+}
+
 /// One direction's fields: KiB, KiB per second, IOPS, milliseconds, three latencies of four fields with the percentiles
 /// behind the second, and bandwidth.
-fn direction(fields: &[&str], length: usize) -> Option<(Direction, Vec<(f64, f64)>, Option<f64>)> {
+fn part(fields: &[&str], length: usize) -> Option<Part> {
     let fields = fields.get(..length)?;
     let number = |at: usize| fields.get(at).and_then(|field| decimal(field.trim_end_matches('%')));
     let ios_per_sec = number(2)?;
     if ios_per_sec <= 0.0 {
-        return Some((Direction::default(), Vec::new(), None));
+        return Some(Part::default());
     }
     const PERCENTILES_AT: usize = 12;
     let bytes_per_sec = number(1).map(|kib| kib * 1024.0);
@@ -73,13 +81,13 @@ fn direction(fields: &[&str], length: usize) -> Option<(Direction, Vec<(f64, f64
         let (percent, usec) = field.split_once("%=")?;
         Some((decimal(percent)?, decimal(usec)?)).filter(|(percent, _)| *percent > 0.0)
     };
-    let percentiles = fields.iter().skip(PERCENTILES_AT).take(PERCENTILES).filter_map(percentile).collect();
+    let percentiles_usec = fields.iter().skip(PERCENTILES_AT).take(PERCENTILES).filter_map(percentile).collect();
     // The mean of submission and completion together stands behind the percentiles.
     let await_usec = number(PERCENTILES_AT + PERCENTILES + 2);
     let size_bytes = bytes_per_sec.map(|bytes| bytes / ios_per_sec);
     let flow =
         Direction { ios_per_sec: Some(ios_per_sec), bytes_per_sec, merges_per_sec: None, await_usec, size_bytes };
-    Some((flow, percentiles, number(3).map(|ms| ms / 1000.0)))
+    Some(Part { flow, percentiles_usec, seconds: number(3).map(|ms| ms / 1000.0) })
 }
 
 /// The first disk behind the fixed fields: a name, seven counters, its share of busy time.

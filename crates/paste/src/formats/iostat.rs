@@ -248,7 +248,7 @@ impl Series {
         if let Some(before) = self.stamp.replace(time) {
             let seconds = (time - before).rem_euclid(DAY_SECONDS);
             // A block of each line would be of no time: a logger that stamps lines tells nothing then.
-            self.block.table.seconds = (seconds >= 0.5 && seconds <= 3600.0).then_some(seconds);
+            self.block.table.seconds = (0.5..=3600.0).contains(&seconds).then_some(seconds);
         }
     }
 

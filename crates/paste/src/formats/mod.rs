@@ -4,6 +4,8 @@
 //! surer one comes first.
 
 mod dd;
+mod devices;
+mod docker_info;
 mod docker_inspect;
 mod docker_stats;
 mod document;
@@ -13,8 +15,12 @@ mod fio_text;
 mod iostat;
 mod iostat_json;
 mod kernel_file;
+mod kernel_log;
 mod limits_json;
 mod lsblk_json;
+mod program_log;
+mod refusals;
+mod settings;
 mod tasks;
 
 use crate::line::Line;
@@ -41,12 +47,21 @@ pub(crate) trait Open {
 pub(crate) static FORMATS: &[Format] = &[
     iostat_json::FORMAT,
     iostat::FORMAT,
+    program_log::FORMAT,
     document::FORMAT,
     fio_terse::FORMAT,
     fio_text::FORMAT,
     dd::FORMAT,
     docker_stats::FORMAT,
     tasks::FORMAT,
+    devices::LSBLK,
+    devices::LS,
+    devices::MDSTAT,
+    refusals::FORMAT,
+    settings::RUN,
+    settings::UNIT,
+    kernel_log::FORMAT,
+    docker_info::FORMAT,
     kernel_file::FORMAT,
 ];
 
