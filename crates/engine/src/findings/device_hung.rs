@@ -3,11 +3,12 @@
 use quell_units::{Micros, MonoMicros, count};
 
 use super::advise;
-use super::evidence::{disk_subject, evidence, finding, of_wait};
+use super::evidence::{disk_subject, evidence, finding, host_subject, of_wait};
 use super::finding::{Aspect, Evidence, Explain, Finding, Severity, Value};
 use super::scene::{Disk, Scene, Wait};
 use super::table::Rule;
 use crate::snapshot::Snapshot;
+use quell_paste::Statement;
 
 pub(super) const RULE: Rule = Rule {
     id: "device-hung",
@@ -31,7 +32,52 @@ pub(super) const RULE: Rule = Rule {
 const SECONDS_SURE: f64 = 5.0;
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    scene.disks.iter().filter_map(|disk| suspended(scene, disk).or_else(|| hung(scene, disk))).collect()
+    let seen = scene.disks.iter().filter_map(|disk| suspended(scene, disk).or_else(|| hung(scene, disk)));
+    seen.chain(told(scene)).collect()
+}
+
+/// What the kernel's log or a database's says of a device that did not answer.
+fn told(scene: &Scene) -> Option<Finding> {
+    /// A write of a few kilobytes that takes this long is no slow disk.
+    const STUCK_SECONDS: f64 = 20.0;
+    let mut out = Vec::new();
+    let mut devices: Vec<&str> = Vec::new();
+    for statement in scene.statements() {
+        let (what, value, source) = match statement {
+            Statement::CommandTimedOut { device, seconds } => {
+                devices.push(device);
+                let waited =
+                    seconds.map_or_else(|| device.clone(), |seconds| format!("{device}, after {seconds:.0} s"));
+                ("a command timed out", Value::Word(waited), "the kernel's log")
+            }
+            Statement::TaskHung { comm, seconds } => {
+                ("a task hangs", Value::Word(format!("{comm}, for more than {seconds:.0} s")), "the kernel's log")
+            }
+            Statement::StuckWrite { by, seconds } if *seconds >= STUCK_SECONDS => {
+                ("a write has not returned", Value::Word(format!("{by}, for {seconds:.1} s")), "the program's log")
+            }
+            Statement::IoError { device } => ("an I/O error", Value::Word(device.clone()), "the kernel's log"),
+            _ => continue,
+        };
+        out.push(evidence(Aspect::Tasks, what, value, source));
+    }
+    // An error that came at once is no hang.
+    let hangs = out.iter().any(|evidence| evidence.what != "an I/O error");
+    let name = devices.first().map_or("a disk", |name| name);
+    let command =
+        advise::plain(name).map(|name| format!("dmesg --ctime | grep -iE '{name}|timeout|reset|I/O error' | tail -40"));
+    hangs.then(|| Finding {
+        severity: Severity::Critical,
+        confidence: 0.85,
+        summary: format!("{name} did not answer: {}", out.first().map_or_else(String::new, |first| first.what.clone())),
+        evidence: out.into_iter().take(6).collect(),
+        advice: vec![advise::look(
+            "look at the storage behind it, its path and its firmware; load is not the cause",
+            command,
+        )],
+        stall_ratio: 1.0,
+        ..finding(RULE.id, host_subject())
+    })
 }
 
 fn hung(scene: &Scene, disk: &Disk) -> Option<Finding> {

@@ -1,10 +1,11 @@
 //! `fsync-bound`: a workload's speed is that of the journal's commits, one for each of its fsyncs.
 
-use super::evidence::{evidence, finding, of_disk, of_stall, subject, usec};
+use super::evidence::{disk_subject, evidence, finding, host_subject, of_disk, of_stall, subject, usec};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
 use super::scene::{Commits, Disk, Scene, WaitKind, Workload};
 use super::table::Rule;
 use crate::snapshot::Filesystem;
+use quell_paste::Statement;
 
 pub(super) const RULE: Rule = Rule {
     id: "fsync-bound",
@@ -25,7 +26,81 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    scene.window.t1.filesystems.iter().filter_map(|fs| bound(scene, fs)).collect()
+    let seen = scene.window.t1.filesystems.iter().filter_map(|fs| bound(scene, fs));
+    let printed = scene.leaf_disks().filter(|_| scene.window.pasted.is_some()).filter_map(flushing);
+    seen.chain(slow_syncs(scene)).chain(benchmarked(scene)).chain(printed).collect()
+}
+
+/// What databases' own logs say of their syncs.
+fn slow_syncs(scene: &Scene) -> Option<Finding> {
+    let syncs = scene.statements().filter_map(|statement| match statement {
+        Statement::SlowSync { by, usec } => Some((by, *usec)),
+        _ => None,
+    });
+    let (by, longest) = syncs.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(Finding {
+        confidence: 0.6,
+        summary: format!("{by} waits for its syncs: one took {}", usec(longest)),
+        evidence: vec![evidence(Aspect::Victim, "longest sync", Value::Usec(longest), format!("{by}'s log"))],
+        advice: vec![
+            Advice::text("see what else uses its disk at that time: `quell doctor` on the host names it"),
+            Advice::text("a disk of its own, with power-loss protection, for what must be durable before it answers"),
+        ],
+        stall_ratio: 0.4,
+        ..finding(RULE.id, host_subject())
+    })
+}
+
+/// A load generator that syncs after each few writes measures its syncs.
+fn benchmarked(scene: &Scene) -> Option<Finding> {
+    let runs = &scene.window.pasted.as_deref()?.benchmarks;
+    let run = runs.iter().find(|run| run.writes_per_sync.is_some_and(|writes| writes <= 4.0))?;
+    let writes = run.write.ios_per_sec?;
+    let name = run.device.as_deref().unwrap_or("the disk");
+    let disk = scene.disks.iter().find(|disk| disk.name.as_str() == name);
+    let p99 = run.sync_percentiles_usec.iter().find(|(percent, _)| *percent >= 99.0).map(|(_, usec)| *usec);
+    let mut out = vec![evidence(Aspect::Victim, "writes, each with its sync", Value::PerSec(writes), "fio")];
+    out.extend(run.sync.await_usec.map(|usec| evidence(Aspect::Victim, "a sync takes", Value::Usec(usec), "fio")));
+    out.extend(p99.map(|usec| evidence(Aspect::Victim, "99 % of syncs within", Value::Usec(usec), "fio")));
+    // etcd's own rule for a disk: https://etcd.io/docs, hardware: p99 of fdatasync below 10 ms.
+    let fine = p99.is_some_and(|usec| usec < 10_000.0);
+    let verdict = if fine { "; 10 ms at the 99th percentile is what etcd asks for, and it is within" } else { "" };
+    Some(Finding {
+        confidence: 0.7,
+        summary: format!("the run is as fast as its syncs on {name}: {writes:.0} a second{verdict}"),
+        evidence: out,
+        advice: vec![Advice::text("sync after more writes, or from several jobs whose syncs share a flush")],
+        stall_ratio: 0.4,
+        ..finding(RULE.id, disk.map_or_else(host_subject, disk_subject))
+    })
+}
+
+/// A table of rates in which each few writes come with a flush, and flushes are much of the disk's time.
+fn flushing(disk: &Disk) -> Option<Finding> {
+    let rates = disk.rates.filter(|rates| rates.ios() >= 20 && !disk.is_queueing())?;
+    let flush = rates.flush.filter(|flush| flush.ios_per_sec >= 10.0)?;
+    let each = rates.write.ios_per_sec / flush.ios_per_sec;
+    let share = quell_units::ratio(flush.ios_per_sec * flush.await_usec? / 1e6, rates.ticks_ratio);
+    let small = rates.write.size_bytes_avg.is_some_and(|bytes| bytes <= 65_536.0);
+    if !(0.5..=4.0).contains(&each) || share < 0.3 || !small || disk.util_pct < 70.0 {
+        return None;
+    }
+    let mut out = vec![
+        evidence(Aspect::Device, "flushes", Value::PerSec(flush.ios_per_sec), "/proc/diskstats"),
+        evidence(Aspect::Device, "writes for each", Value::Number(each), "/proc/diskstats"),
+    ];
+    out.extend(of_disk(disk));
+    Some(Finding {
+        confidence: 0.7,
+        summary: format!(
+            "what writes to {} syncs every {each:.1} writes, and waits for {:.0} flushes a second",
+            disk.name, flush.ios_per_sec
+        ),
+        evidence: out,
+        advice: vec![Advice::text("sync less often where the data allows, or let several commits share a flush")],
+        stall_ratio: 0.5,
+        ..finding(RULE.id, disk_subject(disk))
+    })
 }
 
 fn bound(scene: &Scene, fs: &Filesystem) -> Option<Finding> {

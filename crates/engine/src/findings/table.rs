@@ -5,10 +5,13 @@
 use super::finding::{Explain, Finding};
 use super::scene::Scene;
 use super::{
-    cgroup_v1, device_hung, device_saturated, dirty_throttled, fsync_bound, healthy, io_controller_off,
-    io_uring_false_pressure, iocost_model_mismatch, iocost_throttled, journal_shared_stall, latency_target_working,
-    memcg_thrash, noisy_neighbour, not_enough_data, scheduler_mismatch, serial_issuer, slow_device, swap_io,
-    system_hog, throttled_by_io_max, util_untrustworthy, wbt_throttled, weight_without_engine, writeback_storm,
+    asymmetric_members, burst_credit_exhausted, cgroup_v1, counter_broken, device_hung, device_saturated,
+    dirty_throttled, fragmented_sequential, fsync_bound, healthy, host_memory_thrash, io_controller_off,
+    io_uring_false_pressure, iocost_model_mismatch, iocost_throttled, journal_bound, journal_shared_stall,
+    latency_target_working, media_without_plp, memcg_thrash, noisy_neighbour, not_disk_bound, not_enough_data,
+    nvme_multipath_hidden, provider_cap, psi_disabled, raid_rebuild, readahead_amplification, rotational_misreported,
+    scheduler_mismatch, serial_issuer, slow_device, slow_flush, swap_io, system_hog, throttled_by_io_max,
+    util_untrustworthy, wbt_throttled, weight_without_engine, writeback_storm,
 };
 
 /// One diagnosis.
@@ -165,7 +168,45 @@ pub static RULES: &[Line] = &[
         &[("device-saturated", SameDisk), ("serial-issuer", SameDisk), ("slow-device", SameDisk)],
     ),
     line(scheduler_mismatch::RULE, &[("device-saturated", SameDisk), ("slow-device", SameDisk)]),
+    line(
+        raid_rebuild::RULE,
+        &[
+            ("slow-device", SameDisk),
+            ("device-saturated", SameDisk),
+            ("system-hog", SameDisk),
+            ("serial-issuer", SameDisk),
+        ],
+    ),
+    line(asymmetric_members::RULE, &[("slow-device", SameDisk), ("device-saturated", SameDisk)]),
+    line(host_memory_thrash::RULE, &[]),
+    line(
+        journal_bound::RULE,
+        &[
+            ("fsync-bound", SameDisk),
+            ("serial-issuer", SameDisk),
+            ("slow-device", SameDisk),
+            ("device-saturated", SameDisk),
+            ("slow-flush", SameDisk),
+        ],
+    ),
+    line(
+        slow_flush::RULE,
+        &[
+            ("media-without-plp", SameDisk),
+            ("fsync-bound", SameDisk),
+            ("serial-issuer", SameDisk),
+            ("slow-device", SameDisk),
+        ],
+    ),
     line(fsync_bound::RULE, &[("serial-issuer", SameDisk), ("slow-device", SameDisk)]),
+    line(burst_credit_exhausted::RULE, &[("provider-cap", SameDisk), ("device-saturated", SameDisk)]),
+    line(provider_cap::RULE, &[("device-saturated", SameDisk), ("serial-issuer", SameDisk)]),
+    line(rotational_misreported::RULE, &[("scheduler-mismatch", SameDisk)]),
+    line(
+        readahead_amplification::RULE,
+        &[("device-saturated", SameDisk), ("serial-issuer", SameDisk), ("slow-device", SameDisk)],
+    ),
+    line(fragmented_sequential::RULE, &[("serial-issuer", SameDisk)]),
     line(device_saturated::RULE, &[]),
     // A layer that hands its requests down one at a time: the issuer below is that layer.
     line(slow_device::RULE, &[("serial-issuer", SameDisk)]),
@@ -173,6 +214,11 @@ pub static RULES: &[Line] = &[
     line(io_controller_off::RULE, &[]),
     line(not_enough_data::RULE, &[]),
     line(healthy::RULE, &[]),
+    line(not_disk_bound::RULE, &[]),
+    line(nvme_multipath_hidden::RULE, &[]),
+    line(counter_broken::RULE, &[]),
+    line(media_without_plp::RULE, &[]),
+    line(psi_disabled::RULE, &[]),
     line(util_untrustworthy::RULE, &[]),
     line(cgroup_v1::RULE, &[]),
     line(io_uring_false_pressure::RULE, &[]),

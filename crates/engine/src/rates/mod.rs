@@ -34,6 +34,10 @@ pub struct Rates {
 pub struct SystemRates {
     /// Time stalled on I/O.
     pub io_pressure: Known<PressureRates>,
+    /// Time stalled on memory.
+    pub memory_pressure: Known<PressureRates>,
+    /// Time stalled on processors.
+    pub cpu_pressure: Known<PressureRates>,
     /// Share of the processors' time spent in the kernel.
     pub cpu_system_pct: Known<f64>,
     /// Pages read from swap.
@@ -91,6 +95,8 @@ fn rates_system(t0: &Snapshot, t1: &Snapshot, span: Known<Micros>) -> SystemRate
     };
     SystemRates {
         io_pressure: cgroup::rates_pressure(was.io_pressure, now.io_pressure, span),
+        memory_pressure: cgroup::rates_pressure(was.memory_pressure, now.memory_pressure, span),
+        cpu_pressure: cgroup::rates_pressure(was.cpu_pressure, now.cpu_pressure, span),
         cpu_system_pct: cpu(|times| times.system_ticks),
         swap_in_pages_per_sec: vm(|vmstat| vmstat.swapped_in_pages),
         swap_out_pages_per_sec: vm(|vmstat| vmstat.swapped_out_pages),

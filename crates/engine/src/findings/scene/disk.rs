@@ -160,7 +160,8 @@ impl Disk<'_> {
 
     /// Whether small requests are served as no spinning disk serves them: more than 500 a second, or each in 2 ms. A
     /// rotation of 15,000 a minute takes 4 ms.
-    fn is_surely_flash(&self) -> bool {
+    #[must_use]
+    pub fn is_surely_flash(&self) -> bool {
         let Some(rates) = self.rates else { return false };
         let small = rates.size_bytes_avg().is_some_and(|bytes| bytes <= 16_384.0);
         small && (rates.ios_per_sec() > 500.0 || rates.await_usec().is_some_and(|usec| usec < 2000.0))
@@ -207,7 +208,9 @@ fn disk<'a>(window: &'a Window, rates: &'a Rates, device: &'a Device) -> Disk<'a
         util_pct,
         leaf: device.slaves.is_empty() && !is_no_disk(device),
         // What is in flight counts as busy and has no ticks yet: it explains any difference.
-        trust: own.filter(|_| device.counters.in_flight == 0).map_or(Trust::Trusted, trust),
+        trust: own
+            .filter(|_| device.counters.in_flight == 0)
+            .map_or(Trust::Trusted, |rates| trust(rates, window.pasted.is_some())),
         shares: Vec::new(),
     }
 }
@@ -230,10 +233,11 @@ fn is_no_disk(device: &Device) -> bool {
 /// Kernels that raise `io_ticks` by a whole jiffy at each start over-read sparse I/O many times over.
 ///
 /// Believed is up to a quarter more than the requests' own time and a jiffy (10 ms at the most) at either end. Without
-/// completions there is nothing to compare with, and below 20 % nobody is misled.
-fn trust(rates: &DiskRates) -> Trust {
+/// completions there is nothing to compare with, and below 20 % nobody is misled. What a tool printed is rounded to
+/// hundredths of a millisecond a request, so that twice the requests' time is believed of it.
+fn trust(rates: &DiskRates, printed: bool) -> Trust {
     let ticks_pct = rates.ticks_ratio * 100.0;
-    let believable = 1.25 * ticks_pct + 2.0 * 10.0 / 10.0 / rates.seconds;
+    let believable = if printed { 2.0 } else { 1.25 } * ticks_pct + 2.0 * 10.0 / 10.0 / rates.seconds;
     let compared = rates.ios() > 0 && rates.util_pct >= 20.0;
     if compared && rates.util_pct > believable {
         Trust::BusierThanItsRequests { util_pct: rates.util_pct, ticks_pct }

@@ -7,6 +7,7 @@ mod budget;
 mod cap;
 mod contention;
 mod disk;
+mod pace;
 mod wait;
 mod weight;
 mod workload;
@@ -15,10 +16,12 @@ pub use budget::Budget;
 pub use cap::{Cap, CapKey};
 pub use contention::Contention;
 pub use disk::{Disk, DiskClass, Share, Trust};
+pub(super) use pace::{Pace, spread};
 pub use wait::{Wait, WaitKind};
 pub use weight::Engine;
 pub use workload::Workload;
 
+use quell_paste::Statement;
 use quell_units::{Bytes, CgroupPath, DevNum, Known, Micros, count, ratio};
 
 use crate::rates::Rates;
@@ -50,6 +53,11 @@ impl<'a> Scene<'a> {
         let disks = disk::disks(window, rates, &mut workloads);
         let caps = cap::caps(window, rates);
         Self { window, rates, disks, workloads, caps }
+    }
+
+    /// What programs, the kernel and people said, where it was pasted.
+    pub fn statements(&self) -> impl Iterator<Item = &'a Statement> + use<'a> {
+        self.window.pasted.iter().flat_map(|pasted| &pasted.statements)
     }
 
     /// The disks with nothing below them that were seen at both moments.
