@@ -16,24 +16,39 @@ pub mod workload;
 mod written;
 
 // The rules.
+mod asymmetric_members;
+mod burst_credit_exhausted;
 mod cgroup_v1;
+mod counter_broken;
 mod device_hung;
 mod device_saturated;
 mod dirty_throttled;
+mod fragmented_sequential;
 mod fsync_bound;
 mod healthy;
+mod host_memory_thrash;
 mod io_controller_off;
 mod io_uring_false_pressure;
 mod iocost_model_mismatch;
 mod iocost_throttled;
+mod journal_bound;
 mod journal_shared_stall;
 mod latency_target_working;
+mod media_without_plp;
 mod memcg_thrash;
 mod noisy_neighbour;
+mod not_disk_bound;
 mod not_enough_data;
+mod nvme_multipath_hidden;
+mod provider_cap;
+mod psi_disabled;
+mod raid_rebuild;
+mod readahead_amplification;
+mod rotational_misreported;
 mod scheduler_mismatch;
 mod serial_issuer;
 mod slow_device;
+mod slow_flush;
 mod swap_io;
 mod system_hog;
 mod throttled_by_io_max;
@@ -46,6 +61,6 @@ pub use finding::{Advice, Aspect, Evidence, Explain, Finding, Severity, Subject,
 pub use rank::find;
 pub use scene::{
     Backlog, Budget, Cap, CapKey, Commits, Contention, DirtyLimits, Disk, DiskClass, Engine, PAGE_BYTES, Scene, Share,
-    Trust, Wait, WaitKind, Workload,
+    Step, Trust, Wait, WaitKind, Workload,
 };
 pub use table::{Line, Over, RULES, Rule, rule};

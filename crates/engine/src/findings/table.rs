@@ -5,10 +5,13 @@
 use super::finding::{Explain, Finding};
 use super::scene::Scene;
 use super::{
-    cgroup_v1, device_hung, device_saturated, dirty_throttled, fsync_bound, healthy, io_controller_off,
-    io_uring_false_pressure, iocost_model_mismatch, iocost_throttled, journal_shared_stall, latency_target_working,
-    memcg_thrash, noisy_neighbour, not_enough_data, scheduler_mismatch, serial_issuer, slow_device, swap_io,
-    system_hog, throttled_by_io_max, util_untrustworthy, wbt_throttled, weight_without_engine, writeback_storm,
+    asymmetric_members, burst_credit_exhausted, cgroup_v1, counter_broken, device_hung, device_saturated,
+    dirty_throttled, fragmented_sequential, fsync_bound, healthy, host_memory_thrash, io_controller_off,
+    io_uring_false_pressure, iocost_model_mismatch, iocost_throttled, journal_bound, journal_shared_stall,
+    latency_target_working, media_without_plp, memcg_thrash, noisy_neighbour, not_disk_bound, not_enough_data,
+    nvme_multipath_hidden, provider_cap, psi_disabled, raid_rebuild, readahead_amplification, rotational_misreported,
+    scheduler_mismatch, serial_issuer, slow_device, slow_flush, swap_io, system_hog, throttled_by_io_max,
+    util_untrustworthy, wbt_throttled, weight_without_engine, writeback_storm,
 };
 
 /// One diagnosis.
@@ -65,6 +68,9 @@ pub static RULES: &[Line] = &[
             ("fsync-bound", SameDisk),
             ("journal-shared-stall", SameDisk),
             ("throttled-by-io-max", SameDisk),
+            ("slow-flush", SameDisk),
+            ("asymmetric-members", SameDisk),
+            ("journal-bound", SameDisk),
         ],
     ),
     line(
@@ -73,6 +79,8 @@ pub static RULES: &[Line] = &[
             ("throttled-by-io-max", VictimOrCulprit),
             ("dirty-throttled", VictimOrCulprit),
             ("fsync-bound", SameVictim),
+            ("journal-bound", SameDisk),
+            ("slow-flush", SameDisk),
             ("slow-device", SameDisk),
             ("serial-issuer", SameDisk),
         ],
@@ -84,11 +92,13 @@ pub static RULES: &[Line] = &[
             ("system-hog", Blamed),
             ("device-saturated", Blamed),
             ("serial-issuer", SameVictim),
+            ("host-memory-thrash", SameDisk),
         ],
     ),
     line(
         swap_io::RULE,
         &[
+            ("host-memory-thrash", SameDisk),
             ("device-saturated", SameDisk),
             ("serial-issuer", SameDisk),
             ("slow-device", SameDisk),
@@ -96,6 +106,31 @@ pub static RULES: &[Line] = &[
             ("system-hog", SameDisk),
             ("memcg-thrash", SameVictim),
         ],
+    ),
+    line(
+        host_memory_thrash::RULE,
+        &[
+            ("device-saturated", SameDisk),
+            ("noisy-neighbour", SameDisk),
+            ("system-hog", SameDisk),
+            ("slow-device", SameDisk),
+            ("serial-issuer", SameDisk),
+        ],
+    ),
+    line(
+        raid_rebuild::RULE,
+        &[
+            ("asymmetric-members", SameDisk),
+            ("slow-device", SameDisk),
+            ("device-saturated", SameDisk),
+            ("system-hog", SameDisk),
+            ("noisy-neighbour", SameDisk),
+            ("serial-issuer", SameDisk),
+        ],
+    ),
+    line(
+        asymmetric_members::RULE,
+        &[("slow-device", SameDisk), ("device-saturated", SameDisk), ("serial-issuer", SameDisk)],
     ),
     line(
         latency_target_working::RULE,
@@ -115,6 +150,7 @@ pub static RULES: &[Line] = &[
             ("device-saturated", SameDisk),
             ("slow-device", SameDisk),
             ("serial-issuer", SameDisk),
+            ("rotational-misreported", SameDisk),
         ],
     ),
     line(
@@ -143,6 +179,11 @@ pub static RULES: &[Line] = &[
         ],
     ),
     line(weight_without_engine::RULE, &[("device-saturated", SameDisk)]),
+    line(
+        burst_credit_exhausted::RULE,
+        &[("provider-cap", SameDisk), ("device-saturated", SameDisk), ("slow-device", SameDisk)],
+    ),
+    line(provider_cap::RULE, &[("device-saturated", SameDisk), ("slow-device", SameDisk)]),
     line(system_hog::RULE, &[("device-saturated", SameDisk)]),
     line(noisy_neighbour::RULE, &[("device-saturated", SameDisk)]),
     line(
@@ -159,16 +200,29 @@ pub static RULES: &[Line] = &[
         dirty_throttled::RULE,
         &[("device-saturated", SameDisk), ("serial-issuer", SameDisk), ("slow-device", SameDisk)],
     ),
+    line(
+        readahead_amplification::RULE,
+        &[("serial-issuer", SameDisk), ("slow-device", SameDisk), ("device-saturated", SameDisk)],
+    ),
+    line(fragmented_sequential::RULE, &[("serial-issuer", SameDisk)]),
+    line(rotational_misreported::RULE, &[("scheduler-mismatch", SameDisk)]),
+    line(slow_flush::RULE, &[("fsync-bound", SameDisk), ("serial-issuer", SameDisk), ("slow-device", SameDisk)]),
+    line(journal_bound::RULE, &[("fsync-bound", SameDisk), ("serial-issuer", SameDisk)]),
     line(scheduler_mismatch::RULE, &[("device-saturated", SameDisk), ("slow-device", SameDisk)]),
     line(fsync_bound::RULE, &[("serial-issuer", SameDisk), ("slow-device", SameDisk)]),
     line(device_saturated::RULE, &[]),
     // A layer that hands its requests down one at a time: the issuer below is that layer.
     line(slow_device::RULE, &[("serial-issuer", SameDisk)]),
     line(serial_issuer::RULE, &[]),
+    line(nvme_multipath_hidden::RULE, &[("not-disk-bound", SameDisk)]),
+    line(counter_broken::RULE, &[("util-untrustworthy", SameDisk)]),
     line(io_controller_off::RULE, &[]),
     line(not_enough_data::RULE, &[]),
     line(healthy::RULE, &[]),
+    line(media_without_plp::RULE, &[]),
+    line(not_disk_bound::RULE, &[]),
     line(util_untrustworthy::RULE, &[]),
+    line(psi_disabled::RULE, &[]),
     line(cgroup_v1::RULE, &[]),
     line(io_uring_false_pressure::RULE, &[]),
 ];
