@@ -13,8 +13,6 @@ pub struct PidIo {
     pub called_read_bytes: Option<Bytes>,
     /// `wchar`: handed to write calls, to sockets and pipes too.
     pub called_write_bytes: Option<Bytes>,
-    /// `syscr`: read calls.
-    pub read_calls: Option<u64>,
     /// `read_bytes`: fetched from block devices.
     pub read_bytes: Option<Bytes>,
     /// `write_bytes`: made dirty, or written directly. It counts the task that dirtied, when it did so, not the write-back.
@@ -27,12 +25,7 @@ pub struct PidIo {
 #[must_use]
 pub fn parse(bytes: &[u8]) -> Parsed<PidIo> {
     scan::keyed(bytes, b':', |io: &mut PidIo, key, value| {
-        let number = scan::number(value.trim_ascii());
         let slot = match key {
-            b"syscr" => {
-                io.read_calls = Some(number?);
-                return Some(());
-            }
             b"rchar" => &mut io.called_read_bytes,
             b"wchar" => &mut io.called_write_bytes,
             b"read_bytes" => &mut io.read_bytes,
@@ -40,19 +33,18 @@ pub fn parse(bytes: &[u8]) -> Parsed<PidIo> {
             b"cancelled_write_bytes" => &mut io.cancelled_write_bytes,
             _ => return Some(()),
         };
-        *slot = Some(Bytes(number?));
+        *slot = Some(Bytes(scan::number(value.trim_ascii())?));
         Some(())
     })
 }
 
-/// The file as the kernel prints it, without the number of write calls.
+/// The file as the kernel prints it, without the numbers of calls.
 #[must_use]
 pub fn render(io: &PidIo) -> String {
     let bytes = |value: Option<Bytes>| value.map(Bytes::get);
     scan::render_keyed([
         ("rchar:", bytes(io.called_read_bytes)),
         ("wchar:", bytes(io.called_write_bytes)),
-        ("syscr:", io.read_calls),
         ("read_bytes:", bytes(io.read_bytes)),
         ("write_bytes:", bytes(io.write_bytes)),
         ("cancelled_write_bytes:", bytes(io.cancelled_write_bytes)),
@@ -64,10 +56,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_and_read_calls_are_read() {
+    fn bytes_are_read_and_calls_skipped() {
         let parsed = parse(b"rchar: 7929\nwchar: 3\nsyscr: 161\nsyscw: 1\nread_bytes: 4096\nwrite_bytes: 0\n");
         assert!(parsed.lost.is_none());
-        assert_eq!(parsed.value.read_calls, Some(161));
         assert_eq!((parsed.value.read_bytes, parsed.value.cancelled_write_bytes), (Some(Bytes(4096)), None));
         assert_eq!(parse(render(&parsed.value).as_bytes()).value, parsed.value);
     }

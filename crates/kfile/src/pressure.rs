@@ -44,6 +44,48 @@ fn total(line: &[u8]) -> Option<Micros> {
     scan::number(field).map(Micros)
 }
 
+/// The kernel's own moving averages, 0 to 100: all that a single reading tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Averages {
+    /// Of the last ten seconds.
+    pub avg10_pct: f64,
+    /// Of the last minute.
+    pub avg60_pct: f64,
+}
+
+/// The averages of both lines; `None` is a line that is not there or not whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AllAverages {
+    /// Of the time in which at least one task was stalled.
+    pub some: Option<Averages>,
+    /// Of the time in which no task could run.
+    pub full: Option<Averages>,
+}
+
+/// Parses a pressure file's averages. Lines that are torn or strange are left out.
+#[must_use]
+pub fn parse_averages(bytes: &[u8]) -> AllAverages {
+    let mut all = AllAverages::default();
+    for (_, line) in scan::lines(bytes) {
+        let Line::Whole(line) = line else { continue };
+        if line.starts_with(b"some ") {
+            all.some = averages(line);
+        } else if line.starts_with(b"full ") {
+            all.full = averages(line);
+        }
+    }
+    all
+}
+
+fn averages(line: &[u8]) -> Option<Averages> {
+    let column = |name: &[u8]| {
+        let field = line.split(|&b| b == b' ').find_map(|field| field.strip_prefix(name))?;
+        let pct: f64 = std::str::from_utf8(field).ok()?.parse().ok()?;
+        (0.0..=100.0).contains(&pct).then_some(pct)
+    };
+    Some(Averages { avg10_pct: column(b"avg10=")?, avg60_pct: column(b"avg60=")? })
+}
+
 /// The file as the kernel prints it, with averages of zero.
 #[must_use]
 pub fn render(pressure: &Pressure) -> String {
@@ -62,6 +104,17 @@ mod tests {
         let expected = Pressure { some_usec: Micros(6_463_021), full_usec: Some(Micros(6_374_550)) };
         assert_eq!(parse(text), Ok(expected));
         assert_eq!(parse(render(&expected).as_bytes()), Ok(expected));
+    }
+
+    #[test]
+    fn averages_are_read_line_by_line_and_a_torn_one_is_left_out() {
+        let text =
+            b"some avg10=70.24 avg60=68.52 avg300=69.91 total=1\nfull avg10=57.59 avg60=58.06 avg300=60.38 total=1\n";
+        let all = parse_averages(text);
+        assert_eq!(all.full, Some(Averages { avg10_pct: 57.59, avg60_pct: 58.06 }));
+        assert!(all.some.is_some());
+        assert_eq!(parse_averages(&text[..text.len() - 1]).full, None);
+        assert_eq!(parse_averages(b"full avg10=x avg60=1.00 total=1\n").full, None);
     }
 
     #[test]

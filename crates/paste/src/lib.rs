@@ -17,8 +17,6 @@ mod pasted;
 mod reader;
 mod table;
 
-pub use pasted::{
-    Benchmark, Copied, DeviceFact, File, Pasted, Piece, PressureAverages, Refusal, Statement, TaskFact, Unread,
-};
+pub use pasted::{Benchmark, Copied, DeviceFact, File, Pasted, Piece, Refusal, Statement, TaskFact, Unread};
 pub use reader::Reader;
 pub use table::{Direction, Table, TableRow};

@@ -18,8 +18,6 @@ pub struct Pasted {
     pub tasks: Vec<TaskFact>,
     /// Runs of a load generator.
     pub benchmarks: Vec<Benchmark>,
-    /// The averages of pressure files, which a single reading has.
-    pub pressures: Vec<PressureAverages>,
     /// What programs and the kernel said, and what somebody asked for.
     pub statements: Vec<Statement>,
     /// What was recognised, in order.
@@ -42,17 +40,6 @@ pub struct File {
     pub readings: u32,
     /// The time of the first and of the last reading, in seconds of a day, where a logger stamped them.
     pub stamps: Option<(f64, f64)>,
-}
-
-/// The averages of a pressure file, over 10, 60 and 300 seconds, 0 to 100.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PressureAverages {
-    /// The file, such as `proc/pressure/memory`.
-    pub path: String,
-    /// Time in which at least one task was stalled.
-    pub some_pct: Option<[f64; 3]>,
-    /// Time in which all were.
-    pub full_pct: Option<[f64; 3]>,
 }
 
 /// What is said of a block device.
@@ -284,6 +271,14 @@ pub struct Piece {
     pub line_no: u32,
     /// How many lines it took.
     pub lines: u32,
+}
+
+impl File {
+    /// The last reading's bytes.
+    #[must_use]
+    pub fn latest(&self) -> &[u8] {
+        self.last.as_deref().unwrap_or(&self.first)
+    }
 }
 
 /// Bytes of kernel files that are kept.

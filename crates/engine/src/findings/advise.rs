@@ -15,7 +15,7 @@ type Pair = Option<(String, String)>;
 
 impl Advice {
     /// This advice with its commands, where there are any.
-    fn with(self, pair: Pair) -> Self {
+    pub(super) fn with(self, pair: Pair) -> Self {
         let (command, undo) = pair.unzip();
         Self { command, undo, ..self }
     }

@@ -1,150 +1,181 @@
-//! `asymmetric-members`: of several disks with like work one takes several times as long.
+//! `asymmetric-members`: one disk of a set answers far slower than the others under the same load.
+//!
+//! A paste often shows the members and not the array: then disks of one family that do the same are taken for a set,
+//! with less confidence.
 
-use super::evidence::{disk_subject, evidence, finding, of_disk, subject, usec};
+use super::evidence::{disk_subject, evidence, finding, of_disk, of_stall, subject, usec};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
 use super::scene::{Disk, Scene};
 use super::table::Rule;
-use crate::rates::Flow;
+use crate::rates::{DiskRates, Flow};
 
 pub(super) const RULE: Rule = Rule {
     id: "asymmetric-members",
     explain: Explain {
-        means: "The members of a mirror, stripe or RAID get like requests, and one of them takes more than three times as \
-            long: it holds all of them back.",
-        kernel: "A stripe is as slow as its slowest member, a mirror's write is done when the last leg is, and a RAID's \
-            parity waits for all of its row. The mean over the members hides the one.",
-        evidence: "Two members with rates and sizes within a quarter of each other in one direction, at least 5 requests a \
-            second and 50 in all, mean times more than three times apart, and the slower one slower than its class need \
-            be. Without the array's own topology (a paste) disks of one kind with like work are taken for members, with \
-            less confidence.",
-        change: "Look at the slow member: health data, firmware, link speed, slot; replace it, or fail it out of the array.",
+        means: "The disks of one set get the same work, and one of them takes at least three times as long for it. The \
+            whole set is as slow as that one.",
+        kernel: "A stripe's request and a mirror's write are done when the last member is done. A worn or failing disk, a \
+            bad cable, a link that trained down or another firmware makes one member slow; the array's own row shows a \
+            mean that hides it.",
+        evidence: "Two members of one array with at least 5 reads or writes a second each, alike in rate and size within a \
+            quarter, whose awaits differ by more than three times, the slow one above its class's usual time.",
+        change: "Look at that disk's health, link speed and firmware; replace it, or fail it out of a mirror.",
         undo: "Nothing is changed.",
     },
     find,
 };
 
-/// How many times slower a member has to be.
+/// How much longer the slow member takes.
 const TIMES: f64 = 3.0;
-
-fn find(scene: &Scene) -> Vec<Finding> {
-    let mut out: Vec<Finding> = scene
-        .disks
-        .iter()
-        .filter(|disk| disk.device.slaves.len() >= 2)
-        .filter_map(|set| slow_member(scene, &scene.leaves(set.dev).collect::<Vec<_>>(), Some(set)))
-        .collect();
-    if scene.window.pasted.is_some() && out.is_empty() {
-        let families = scene.leaf_disks().map(family).fold(Vec::new(), |mut all, family| {
-            if !all.contains(&family) {
-                all.push(family);
-            }
-            all
-        });
-        let of = |name: &String| scene.leaf_disks().filter(|disk| family(disk) == *name).collect::<Vec<_>>();
-        out.extend(families.iter().filter_map(|name| slow_member(scene, &of(name), None)));
-    }
-    out
-}
-
-/// The letters that a disk's name starts with: `nvme`, `sd`.
-fn family(disk: &Disk) -> String {
-    let name = disk.name.as_str();
-    let letters: String = name.chars().take_while(char::is_ascii_alphabetic).collect();
-    // `sda` and `sdb` differ in the letter that counts them.
-    if name.starts_with("sd") || name.starts_with("vd") { letters.chars().take(2).collect() } else { letters }
-}
+/// The least rate, and the least number in the window, to speak of a mean.
+const IOS_PER_SEC: f64 = 5.0;
+const IOS: u64 = 50;
 
 /// One direction of a disk.
-type Of = fn(&Disk) -> Option<Flow>;
+type Of = fn(&DiskRates) -> Flow;
 
-fn slow_member(scene: &Scene, members: &[&Disk], set: Option<&Disk>) -> Option<Finding> {
-    let directions: [(&str, Of); 2] =
-        [("write", |disk| disk.rates.map(|rates| rates.write)), ("read", |disk| disk.rates.map(|rates| rates.read))];
-    for (word, of) in directions {
-        for slow in members {
-            let pair = members.iter().find_map(|fast| Some((fast, apart(slow, of(slow)?, of(fast)?)?)));
-            if let Some((fast, times)) = pair {
-                return Some(asymmetric(scene, slow, fast, set, word, of, times));
-            }
-        }
+fn find(scene: &Scene) -> Vec<Finding> {
+    let sets = scene.disks.iter().filter(|disk| disk.device.slaves.len() >= 2);
+    let known = sets.filter_map(|set| {
+        let members: Vec<&Disk> = scene.leaves(set.dev).collect();
+        // What the set is known to share needs no more than its class's usual time to be felt.
+        outlier(&members, 1.0).map(|odd| (odd, Some(set)))
+    });
+    let mut found: Vec<Finding> = known.map(|(odd, set)| asymmetric(scene, &odd, set)).collect();
+    if found.is_empty() {
+        found.extend(guessed(scene).map(|odd| asymmetric(scene, &odd, None)));
     }
-    None
+    found
 }
 
-/// How many times longer the first takes, where both have like work and it is slow for its class.
-fn apart(slow: &Disk, flow: Flow, other: Flow) -> Option<f64> {
-    let enough = |flow: &Flow| flow.ios_per_sec >= 5.0 && flow.ios >= 50;
-    let like = |a: f64, b: f64| a <= 1.25 * b && b <= 1.25 * a;
-    let (size, other_size) = (flow.size_bytes_avg?, other.size_bytes_avg?);
-    let alike = enough(&flow) && enough(&other) && like(flow.ios_per_sec, other.ios_per_sec) && like(size, other_size);
-    let (long, short) = (flow.await_usec?, other.await_usec?);
-    let times = long / short.max(1.0);
-    (alike && times > TIMES && long >= TIMES * slow.class.fast_usec(size)).then_some(times)
+/// A member that is slow, beside one that is not.
+struct Odd<'s> {
+    slow: &'s Disk<'s>,
+    fast: &'s Disk<'s>,
+    word: &'static str,
+    awaits_usec: (f64, f64),
 }
 
-fn asymmetric(scene: &Scene, slow: &Disk, fast: &Disk, set: Option<&Disk>, word: &str, of: Of, times: f64) -> Finding {
-    let mut out = of_disk(slow);
-    let took = |disk: &Disk| of(disk).and_then(|flow| flow.await_usec).unwrap_or_default();
-    let what = format!("{word} await of {}", fast.name);
-    out.push(evidence(Aspect::Device, &what, Value::Usec(took(fast)), "/proc/diskstats"));
-    let user = set.and_then(|set| scene.main_user(set)).or_else(|| scene.main_user(slow));
-    let of_set = set.map_or_else(String::new, |set| format!(" of {}", set.name));
+/// The slowest member against the fastest that has the like load. `least` is in the class's usual time.
+fn outlier<'s>(members: &[&'s Disk<'s>], least: f64) -> Option<Odd<'s>> {
+    let pairs = members.iter().flat_map(|slow| members.iter().map(move |fast| (*slow, *fast)));
+    let odd = pairs.flat_map(|(slow, fast)| {
+        let of: [(&'static str, Of); 2] = [("read", |r| r.read), ("write", |r| r.write)];
+        of.into_iter().filter_map(move |(word, flow)| {
+            let awaits_usec = differ(slow, flow(slow.rates?), flow(fast.rates?), least)?;
+            Some(Odd { slow, fast, word, awaits_usec })
+        })
+    });
+    odd.max_by(|a, b| a.times().total_cmp(&b.times()))
+}
+
+impl Odd<'_> {
+    fn times(&self) -> f64 {
+        self.awaits_usec.0 / self.awaits_usec.1.max(1.0)
+    }
+}
+
+/// Both awaits, where the first is far longer under the like load.
+fn differ(disk: &Disk, slow: Flow, fast: Flow, least: f64) -> Option<(f64, f64)> {
+    let enough = |flow: &Flow| flow.ios_per_sec >= IOS_PER_SEC && flow.ios >= IOS;
+    let (slow_usec, fast_usec) = (slow.await_usec?, fast.await_usec?);
+    let size = slow.size_bytes_avg?;
+    let alike = is_like(slow.ios_per_sec, fast.ios_per_sec) && is_like(size, fast.size_bytes_avg?);
+    let long = slow_usec > TIMES * fast_usec && slow_usec >= least * disk.class.fast_usec(size);
+    (enough(&slow) && enough(&fast) && alike && long).then_some((slow_usec, fast_usec))
+}
+
+/// Within a quarter.
+fn is_like(a: f64, b: f64) -> bool {
+    a.min(b) >= 0.8 * a.max(b)
+}
+
+/// In a paste without its arrays: disks of one family that do the same.
+fn guessed<'s>(scene: &'s Scene) -> Option<Odd<'s>> {
+    scene.window.pasted.as_ref()?;
+    let told = scene.disks.iter().any(|disk| disk.device.slaves.len() >= 2);
+    let leaves: Vec<&Disk> = scene.leaf_disks().filter(|_| !told).collect();
+    let families = ["nvme", "sd", "vd", "xvd", "hd"];
+    let sets = families.into_iter().filter_map(|family| {
+        let members: Vec<&Disk> =
+            leaves.iter().copied().filter(|disk| disk.name.as_str().starts_with(family)).collect();
+        // Here the load alone says that they belong together: only what is slow by any measure is named.
+        outlier(&members, TIMES)
+    });
+    sets.max_by(|a, b| a.times().total_cmp(&b.times()))
+}
+
+fn asymmetric(scene: &Scene, odd: &Odd, set: Option<&Disk>) -> Finding {
+    let Odd { slow, fast, word, awaits_usec: (slow_usec, fast_usec) } = odd;
+    let user = scene.main_user(slow);
+    let mut out = Vec::new();
+    if let Some(set) = set {
+        out.push(evidence(Aspect::Device, "set", Value::Word(set.name.to_string()), "/sys/block/*/slaves"));
+    }
+    out.extend(of_disk(slow));
+    out.extend(of_disk(fast));
+    if let Some((workload, _)) = user {
+        out.extend(of_stall(scene, workload, Aspect::Victim));
+    }
+    let of = set.map_or(String::new(), |set| format!(" of {}", set.name));
     Finding {
-        confidence: if set.is_some() { 0.85 } else { 0.6 },
+        confidence: if set.is_some() { 0.9 } else { 0.6 },
         summary: format!(
-            "{}{of_set} takes {} for a {word} where {} with like work takes {}: {times:.0} times as long",
+            "{}{of} takes {} for a {word}, and {} takes {} for the same work",
             slow.name,
-            usec(took(slow)),
+            usec(*slow_usec),
             fast.name,
-            usec(took(fast))
+            usec(*fast_usec)
         ),
         evidence: out,
-        advice: vec![
-            super::advise::look(
-                format!("look at {}: its health, its link and its firmware beside {}'s", slow.name, fast.name),
-                super::advise::node(scene, slow.dev).map(|node| format!("smartctl -x {node}")),
-            ),
-            Advice::text("replace it, or fail it out of an array that can do without it"),
-        ],
-        stall_ratio: user.map_or(0.5, |(workload, _)| workload.stall_ratio().max(0.3)),
+        advice: vec![advice(scene, slow)],
+        // Every request that this member has a part in waits for it: half, where nothing else is known.
+        stall_ratio: user.map_or(0.5, |(workload, _)| workload.stall_ratio().max(0.5)),
         ..finding(RULE.id, user.map_or(disk_subject(slow), |(workload, _)| subject(workload, Some(slow.name))))
     }
+}
+
+fn advice(scene: &Scene, slow: &Disk) -> Advice {
+    let node = super::advise::node(scene, slow.dev);
+    super::advise::look(
+        "look at this member's health, link and firmware; replace it if they are bad",
+        node.map(|node| format!("smartctl -a {node}")),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use crate::findings::written::{Did, Written, number};
 
-    const VIRTIO: &str = "/sys/devices/pci0000:00/0000:00:02.0/virtio0/block/vd";
-
-    fn stripe(usec: [u64; 2], reads: [u64; 2]) -> Written {
+    /// A stripe whose members read so many times a second and take so long.
+    fn stripe(first: (u64, u64), second: (u64, u64)) -> Written {
         let mut host = Written::new();
-        for (minor, name) in [(0, "vda"), (1, "vdb")] {
-            let at = usize::try_from(minor).unwrap();
-            let did = Did {
-                reads: reads[at],
-                read_bytes: reads[at] * 4096,
-                read_usec: usec[at],
-                util_pct: 50,
-                ..Did::default()
-            };
-            host.disk(minor, name, VIRTIO, did);
+        for (minor, name, (reads, read_usec)) in [(0, "sda", first), (1, "sdb", second)] {
+            let util_pct = (reads * read_usec / 10_000).min(99);
+            let did = Did { reads, read_bytes: reads * 4096, read_usec, util_pct, ..Did::default() };
+            host.disk(minor, name, &format!("/sys/devices/pci0000:00/ata{minor}/block/{name}"), did);
         }
-        host.disk(2, "md0", "/sys/devices/virtual/block/md0", Did::default());
+        host.disk(9, "md0", "/sys/devices/virtual/block/md0", Did::default());
         host.change("md0", |device| device.slaves = vec![number(0), number(1)]);
         host
     }
 
     #[test]
-    fn the_slow_one_of_two_members_is_named() {
-        let findings = stripe([22_000, 1_100], [75, 77]).findings();
-        assert_eq!((findings[0].id, findings[0].subject.device.unwrap().as_str()), ("asymmetric-members", "vda"));
+    fn the_slow_member_of_a_stripe_is_named_and_not_a_slow_disk() {
+        let findings = stripe((75, 1900), (75, 23_000)).findings();
+        assert_eq!(findings[0].id, "asymmetric-members");
+        assert!(findings[0].summary.starts_with("sdb of md0"), "{}", findings[0].summary);
+        assert!(!findings.iter().any(|finding| finding.id == "slow-device"));
     }
 
     #[test]
-    fn unlike_work_or_a_fast_pair_is_no_fault() {
-        assert!(!stripe([22_000, 1_100], [75, 300]).ids().contains(&"asymmetric-members"), "unlike rates");
-        assert!(!stripe([3_000, 900], [75, 77]).ids().contains(&"asymmetric-members"), "fast for its class");
-        assert!(!stripe([22_000, 12_000], [75, 77]).ids().contains(&"asymmetric-members"), "less than three times");
+    fn members_that_take_alike_or_do_unlike_are_not_compared() {
+        assert!(!stripe((75, 10_000), (75, 23_000)).ids().contains(&"asymmetric-members"));
+        assert!(!stripe((300, 1900), (75, 23_000)).ids().contains(&"asymmetric-members"));
+    }
+
+    #[test]
+    fn a_member_that_is_slower_and_still_fast_does_no_harm() {
+        assert!(!stripe((75, 100), (75, 700)).ids().contains(&"asymmetric-members"));
     }
 }

@@ -1,89 +1,136 @@
-//! `burst-credit-exhausted`: from one moment to the next a volume gives a fraction of what it gave.
+//! `burst-credit-exhausted`: a volume's rate steps down within the window while as much is asked of it.
 
-use super::evidence::{disk_subject, evidence, finding, of_disk, subject};
+use super::evidence::{disk_subject, evidence, finding, of_disk, of_stall, subject};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::scene::{Disk, DiskClass, Pace, Scene, spread};
+use super::scene::{Disk, DiskClass, Scene, Step, spread};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
     id: "burst-credit-exhausted",
     explain: Explain {
-        means: "The volume served at one steady rate, then at a lower steady rate, while as many requests waited as before: \
-            its credit ran out.",
-        kernel: "Cloud volumes earn credit while they are idle and spend it above their base rate. At the end of the credit \
-            the meter falls to the base rate at once. Flash whose fast cells are full steps down in the same way.",
-        evidence: "A disk of a hypervisor or of unknown kind with a queue throughout: at least three stretches at one rate, then \
-            at least three at another, each within 12 % of its own mean, the second at most three quarters of the first.",
-        change: "A volume with a higher base rate, or one without credit; spread the work so that it stays below the base rate.",
-        undo: "Nothing is changed on the host.",
+        means: "The volume gave more than it was bought with for as long as it had credit saved up. That is used up, and \
+            from one moment to the next it gives its baseline.",
+        kernel: "Providers let small volumes burst: AWS gp2, st1 and sc1, Azure's small tiers, a token bucket that fills \
+            while the volume rests. The guest sees one level, then a lower one, with the same requests in flight.",
+        evidence: "Two levels of a volume's rate in one window, each for at least a second, the higher at least 1.4 times \
+            the lower throughout and in bytes as well, the lower one flat within a quarter and lasting to the end, with as \
+            many requests in flight as before.",
+        change: "Buy the rate that is needed all the time, or move the work to where credit is saved up; no setting of the \
+            host brings the credit back.",
+        undo: "Nothing is changed.",
     },
     find,
 };
 
+/// How much higher the first level is, at the least.
+const DROP: f64 = 1.4;
+/// How flat the baseline is: a meter's own, with the odd look that came late.
+const FLAT: f64 = 0.25;
+/// How flat the burst is: there the disk's own speed counts.
+const BURST_FLAT: f64 = 0.6;
+
 fn find(scene: &Scene) -> Vec<Finding> {
-    let disks = scene.leaf_disks().filter(|disk| matches!(disk.class, DiskClass::Virtual | DiskClass::Unknown));
-    disks.filter(|disk| disk.rate_gate()).filter_map(|disk| exhausted(scene, disk)).collect()
+    scene.leaf_disks().filter_map(|disk| exhausted(scene, disk)).collect()
 }
 
-/// Stretches on either side of the step.
-const STRETCHES: usize = 3;
-
 fn exhausted(scene: &Scene, disk: &Disk) -> Option<Finding> {
-    let paces = scene.paces(disk);
-    if !paces.iter().all(|pace| pace.waiting) {
+    let volume = matches!(disk.class, DiskClass::Virtual | DiskClass::Unknown);
+    let own_limit = scene.engine(disk).is_some()
+        || scene.caps.iter().any(|cap| cap.reached() && scene.window.t1.leaves(cap.dev).contains(&disk.dev));
+    if !volume || own_limit || !disk.rate_gate() {
         return None;
     }
-    let (before, after) = step_down(&paces)?;
+    let (before, after) = drop(&scene.series(disk))?;
+    let user = scene.main_user(disk);
     let mut out = vec![
-        evidence(Aspect::Device, "rate before", Value::PerSec(before), "/proc/diskstats"),
-        evidence(Aspect::Device, "rate after", Value::PerSec(after), "/proc/diskstats"),
+        evidence(Aspect::Limit, "first", Value::PerSec(before), "/proc/diskstats"),
+        evidence(Aspect::Limit, "then", Value::PerSec(after), "/proc/diskstats"),
     ];
     out.extend(of_disk(disk));
-    let user = scene.main_user(disk);
+    if let Some((workload, _)) = user {
+        out.extend(of_stall(scene, workload, Aspect::Victim));
+    }
     Some(Finding {
         confidence: 0.75,
         summary: format!(
-            "{} fell from {before:.0} to {after:.0} operations a second with its queue full: its burst credit is spent",
+            "{} went from {before:.0} to {after:.0} requests a second with as many in flight: its burst credit is used up",
             disk.name
         ),
         evidence: out,
-        advice: vec![Advice::text(
-            "look at the volume's credit balance; buy a higher base rate, or stay below the one it has",
-        )],
+        advice: vec![Advice::text("buy the rate that is needed all the time, or spread the load over volumes")],
         stall_ratio: user.map_or(0.5, |(workload, _)| workload.stall_ratio().max(0.5)),
         ..finding(RULE.id, user.map_or(disk_subject(disk), |(workload, _)| subject(workload, Some(disk.name))))
     })
 }
 
-/// The two steady rates, where there is one step down between them. The stretch in which it falls may be of both.
-fn step_down(paces: &[Pace]) -> Option<(f64, f64)> {
-    let steady = |part: &[Pace]| {
-        spread(part).filter(|(_, spread)| part.len() >= STRETCHES && *spread <= 0.12).map(|(mean, _)| mean)
-    };
-    (STRETCHES..paces.len()).find_map(|at| {
-        let (before, rest) = paces.split_at_checked(at)?;
-        let (before, after) = (steady(before)?, steady(rest).or_else(|| steady(rest.get(1..)?))?);
-        (after > 0.0 && after <= 0.75 * before).then_some((before, after))
+/// The mean rates before and after the one step down, where there is one.
+fn drop(steps: &[Step]) -> Option<(f64, f64)> {
+    (2..steps.len().saturating_sub(1)).find_map(|at| {
+        let (before, from) = steps.split_at_checked(at)?;
+        // The step that holds the change itself belongs to neither level.
+        [Some(from), from.get(1..)].into_iter().flatten().find_map(|after| levels(before, after))
     })
+}
+
+fn levels(before: &[Step], after: &[Step]) -> Option<(f64, f64)> {
+    let long = |steps: &[Step]| steps.len() >= 2 && steps.iter().map(|step| step.seconds).sum::<f64>() >= 1.0;
+    let ios = |steps: &[Step]| steps.iter().map(|step| step.ios_per_sec).collect::<Vec<f64>>();
+    let fell = |first: Vec<f64>, then: Vec<f64>| {
+        let least = first.into_iter().reduce(f64::min)?;
+        let most = then.into_iter().reduce(f64::max)?;
+        Some(least >= DROP * most)
+    };
+    let bytes = |steps: &[Step]| steps.iter().map(|step| step.bytes_per_sec).collect::<Option<Vec<f64>>>();
+    let queue = |steps: &[Step]| steps.iter().map(|step| step.queue).sum::<f64>() / mean_of(steps);
+    let flat = |rates: Vec<f64>, most: f64| spread(rates.into_iter()).is_some_and(|spread| spread <= most);
+    // Fewer and larger requests give fewer a second on any disk.
+    let in_bytes = bytes(before).zip(bytes(after)).is_none_or(|(was, now)| fell(was, now) == Some(true));
+    let holds = long(before)
+        && long(after)
+        && fell(ios(before), ios(after))?
+        && in_bytes
+        && flat(ios(after), FLAT)
+        && flat(ios(before), BURST_FLAT)
+        && queue(after) >= 2.0
+        && queue(after) >= 0.7 * queue(before);
+    let mean = |steps: &[Step]| ios(steps).iter().sum::<f64>() / mean_of(steps);
+    holds.then(|| (mean(before), mean(after)))
+}
+
+fn mean_of(steps: &[Step]) -> f64 {
+    steps.iter().map(|_| 1.0).sum()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::findings::written::{Did, Written};
 
-    fn paces(rates: &[f64]) -> Vec<Pace> {
-        rates.iter().map(|rate| Pace { ios_per_sec: *rate, waiting: true }).collect()
+    const VIRTIO: &str = "/sys/devices/pci0000:00/0000:00:05.0/virtio2/block/vda";
+
+    /// A volume that gives so many reads in each half second, with so many in flight.
+    fn volume(halves: &[(u64, u64)]) -> Vec<&'static str> {
+        let mut host = Written::new();
+        let did = Did { reads: 900, read_bytes: 900 * 4096, read_usec: 15_000, util_pct: 100, ..Did::default() };
+        host.disk(0, "vda", VIRTIO, did).cgroup("tenants/app", 0.0, &[(0, 900, 0, 900 * 4096)]);
+        let mut completed = 0;
+        for (at, (half, in_flight)) in (0..).zip([(0, 16)].iter().chain(halves)) {
+            completed += half;
+            host.look(at * 500, &[(0, *in_flight, completed)], &[]);
+        }
+        host.ids()
     }
 
     #[test]
-    fn one_step_between_two_steady_rates_is_found() {
-        assert_eq!(
-            step_down(&paces(&[1000.0, 1010.0, 990.0, 600.0, 200.0, 200.0, 201.0]))
-                .map(|(a, b)| (a.round(), b.round())),
-            Some((1000.0, 200.0))
-        );
-        assert_eq!(step_down(&paces(&[1000.0, 900.0, 800.0, 700.0, 600.0, 500.0, 400.0])), None, "a slope");
-        assert_eq!(step_down(&paces(&[200.0, 200.0, 200.0, 1000.0, 1000.0, 1000.0])), None, "a step up");
-        assert_eq!(step_down(&paces(&[1000.0, 1000.0, 1000.0, 900.0, 900.0, 900.0])), None, "hardly a step");
+    fn a_step_down_with_as_much_asked_is_the_end_of_the_credit() {
+        let halves = [(850, 16), (840, 16), (860, 16), (400, 16), (100, 16), (101, 16), (99, 16)];
+        assert_eq!(volume(&halves), ["burst-credit-exhausted"]);
+    }
+
+    #[test]
+    fn a_load_that_ends_or_comes_and_goes_is_no_step() {
+        let ends = [(850, 16), (840, 16), (860, 16), (400, 8), (100, 1), (101, 1), (99, 1)];
+        assert!(!volume(&ends).contains(&"burst-credit-exhausted"));
+        let waves = [(850, 16), (840, 16), (100, 16), (101, 16), (850, 16), (840, 16), (100, 16)];
+        assert!(!volume(&waves).contains(&"burst-credit-exhausted"));
     }
 }

@@ -1,78 +1,107 @@
-//! `counter-broken`: a disk's counter says what cannot be.
+//! `counter-broken`: a disk's counters say what cannot be.
+
+use quell_units::{Gap, count};
 
 use super::evidence::{disk_subject, evidence, finding};
-use super::finding::{Advice, Aspect, Explain, Finding, Value};
+use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Value};
 use super::scene::{Disk, Scene};
 use super::table::Rule;
-use quell_units::{Gap, count};
 
 pub(super) const RULE: Rule = Rule {
     id: "counter-broken",
     explain: Explain {
-        means: "A counter of the disk holds a number that cannot be: more requests in flight than any queue has, or one that \
-            went back while the disk stayed the same. What is made of it is worth nothing.",
-        kernel: "in_flight is kept per processor and summed; a lost decrement, or a driver that ends a request twice, leaves it \
-            off for good, and a negative sum prints as a huge number. Counters only grow: one that went back without a new \
-            diskseq was reset by its driver.",
-        evidence: "in flight above 65,536 in /proc/diskstats (nr_requests ends there), or a counter that went back between two \
-            readings of one disk.",
-        change: "Believe the requests' own times (await) and no %util of this disk; a reboot sets the count right. Report it with \
-            the driver's name.",
+        means: "A counter of this disk is wrong: busy for longer than the time that passed, fewer than none in flight, or \
+            less done in all than before. What tools make of it is wrong as well.",
+        kernel: "Drivers and kernels have leaked the in-flight count on error paths, let it go below zero (it then prints as \
+            a number near 2^32 or 2^64), and added one stretch of busy time twice. Everything that iostat shows is made \
+            from these counters.",
+        evidence: "In flight at 2^31 and more; busy time over 120 % of the time that passed, with some slack for short \
+            windows; or a counter that went back on a disk that is still the same by its diskseq.",
+        change: "Nothing; do not alert on that counter, and look for a newer kernel or driver.",
         undo: "Nothing is changed.",
     },
     find,
 };
 
-/// More requests than any queue of the kernel's holds (`nr_requests` times hardware queues stays far below).
-const IN_FLIGHT_MAX: u64 = 65_536;
+/// A count below zero, as the kernel prints it, is above this; no queue is.
+const IN_FLIGHT: u64 = 1 << 31;
+/// iostat itself shows a little over 100, for the counters and the clock are not read at once.
+const BUSY_PCT: f64 = 120.0;
+/// Shorter windows make the two readings' own time count.
+const SECONDS: f64 = 0.9;
 
 fn find(scene: &Scene) -> Vec<Finding> {
     scene.disks.iter().filter_map(|disk| broken(scene, disk)).collect()
 }
 
 fn broken(scene: &Scene, disk: &Disk) -> Option<Finding> {
-    let in_flight = disk.device.counters.in_flight;
-    let was = scene.window.t0.device(disk.dev);
-    let same =
-        was.is_some_and(|was| was.name == disk.name && was.diskseq.is_ok() && was.diskseq == disk.device.diskseq);
-    let went_back = same && scene.rates.device(disk.dev).is_some_and(|device| device.rates == Err(Gap::CounterReset));
-    let (what, value) = if in_flight > IN_FLIGHT_MAX {
-        ("in flight", Value::Number(count(in_flight)))
-    } else if went_back {
-        ("counters", Value::Word("went back".into()))
-    } else {
-        return None;
-    };
-    let shown = if went_back { "its counters went back".to_owned() } else { format!("{in_flight} requests in flight") };
+    let said = in_flight(disk).or_else(|| busy(disk)).or_else(|| went_back(scene, disk))?;
     Some(Finding {
         confidence: 0.9,
-        summary: format!("{}'s counters cannot be believed: {shown}", disk.name),
-        evidence: vec![evidence(Aspect::Device, what, value, "/proc/diskstats")],
-        advice: vec![Advice::text("judge this disk by its requests' own times, or by a load generator's")],
-        stall_ratio: 0.1,
+        summary: format!("{}'s counters cannot be true: {}", disk.name, said.0),
+        evidence: vec![said.1],
+        advice: vec![Advice::text("do not alert on this counter; look for a newer kernel or driver")],
         ..finding(RULE.id, disk_subject(disk))
     })
 }
 
+fn in_flight(disk: &Disk) -> Option<(String, Evidence)> {
+    let in_flight = disk.device.counters.in_flight;
+    let said = evidence(Aspect::Device, "in flight", Value::Number(count(in_flight)), "/proc/diskstats");
+    (in_flight >= IN_FLIGHT).then(|| ("fewer than none in flight".to_owned(), said))
+}
+
+fn busy(disk: &Disk) -> Option<(String, Evidence)> {
+    let rates = disk.rates.filter(|rates| rates.seconds >= SECONDS)?;
+    let said = evidence(Aspect::Device, "util", Value::Pct(rates.util_pct), "/proc/diskstats");
+    (rates.util_pct >= BUSY_PCT).then(|| (format!("busy for {:.0} % of the time", rates.util_pct), said))
+}
+
+fn went_back(scene: &Scene, disk: &Disk) -> Option<(String, Evidence)> {
+    let was = scene.window.t0.device(disk.dev)?;
+    let same = was.name == disk.name && matches!((was.diskseq, disk.device.diskseq), (Ok(a), Ok(b)) if a == b);
+    let reset = scene.rates.device(disk.dev)?.rates == Err(Gap::CounterReset);
+    let said = evidence(Aspect::Device, "counters", Value::Word("went back".into()), "/proc/diskstats");
+    (same && reset).then(|| ("one went back on the same disk".to_owned(), said))
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::findings::written::{Did, Written};
+    use quell_units::Millis;
 
-    const VIRTIO: &str = "/sys/devices/pci0000:00/0000:00:02.0/virtio0/block/vda";
+    use crate::findings::written::{Did, SECONDS, Written};
+
+    fn disk() -> Written {
+        let mut host = Written::new();
+        let did = Did { reads: 100, read_bytes: 100 * 4096, read_usec: 900, util_pct: 9, ..Did::default() };
+        host.disk(0, "sda", "/sys/devices/pci0000:00/ata1/block/sda", did);
+        host
+    }
 
     #[test]
-    fn what_no_queue_holds_is_no_count() {
-        let of = |in_flight: u64| {
-            let mut host = Written::new();
-            host.disk(
-                0,
-                "vda",
-                VIRTIO,
-                Did { reads: 50, read_bytes: 204_800, read_usec: 300, util_pct: 2, ..Did::default() },
-            );
-            host.change("vda", |device| device.counters.in_flight = in_flight);
-            host.ids().contains(&"counter-broken")
-        };
-        assert!(of(u64::from(u32::MAX)) && !of(1024));
+    fn fewer_than_none_in_flight_is_no_queue() {
+        let mut host = disk();
+        host.window.t1.devices[0].counters.in_flight = 4_294_967_295;
+        assert!(host.ids().contains(&"counter-broken"));
+        host.window.t1.devices[0].counters.in_flight = 4096;
+        assert!(!host.ids().contains(&"counter-broken"));
+    }
+
+    #[test]
+    fn busy_time_cannot_exceed_the_time() {
+        let mut host = disk();
+        host.window.t1.devices[0].counters.busy_ms = Millis(2 * SECONDS * 1000);
+        assert!(host.ids().contains(&"counter-broken"));
+        host.window.t1.devices[0].counters.busy_ms = Millis(SECONDS * 1010);
+        assert!(!host.ids().contains(&"counter-broken"));
+    }
+
+    #[test]
+    fn a_counter_that_went_back_is_told_from_another_disk_of_the_name() {
+        let mut host = disk();
+        host.window.t0.devices[0].counters.read.ios = 1 << 40;
+        assert!(!host.ids().contains(&"counter-broken"), "nothing says that it is the same disk");
+        host.change("sda", |device| device.diskseq = Ok(4));
+        assert!(host.ids().contains(&"counter-broken"));
     }
 }

@@ -1,59 +1,108 @@
-//! `host-memory-thrash`: the whole host waits for memory, and its disk for that.
+//! `host-memory-thrash`: the whole machine waits for memory, and its disks' work is a symptom.
 
-use super::evidence::{evidence, finding, host_subject};
+use super::evidence::{disk_subject, evidence, finding, host_subject, of_disk};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::scene::Scene;
+use super::scene::{Disk, Scene};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
     id: "host-memory-thrash",
     explain: Explain {
-        means: "For a good part of the time nobody on the host can work, because all wait for memory: pages are thrown out and \
-            read again at once. What the disk does is a symptom.",
-        kernel: "memory.pressure counts the time in which tasks wait for reclaim, for pages that were just evicted \
-            (workingset_refault) and for swap. `full` is the time in which nobody runs.",
-        evidence: "/proc/pressure/memory full of at least 20 % of the window; of a paste with one reading, its averages over 10 \
-            and 60 s. Where one cgroup's own limit is the cause, memcg-thrash says so instead.",
-        change: "Find what grew (memory.current of the cgroups), give the host memory, or limit what need not have it all.",
+        means: "For a fifth of the time and more nobody on this host could run, because pages were being reclaimed or read \
+            back. The disk is busy with that and not with your work.",
+        kernel: "memory.pressure counts direct reclaim, waits for pages that were evicted a moment ago and swap-ins. `full` is \
+            the time in which all that wanted to run were in them. The reads and writes are ordinary requests to the disk.",
+        evidence: "`full` of /proc/pressure/memory at 20 % or more over the window; in a paste its avg10 column and avg60.",
+        change: "More memory, or fewer programs on the host; a limit for the one that grows. A faster disk only hides it.",
         undo: "Nothing is changed.",
     },
     find,
 };
 
-/// The least share of the time in which nobody runs for want of memory, in percent.
+/// Full pressure: below it a short reclaim in a busy host would be named.
 const FULL_PCT: f64 = 20.0;
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    let seen = scene.rates.system.memory_pressure.ok().and_then(|pressure| pressure.full_pct);
-    let Some(full) = seen.or_else(|| told(scene)).filter(|full| *full >= FULL_PCT) else { return Vec::new() };
-    let mut out = vec![evidence(Aspect::Memory, "pressure full", Value::Pct(full), "/proc/pressure/memory")];
-    if let Ok(memory) = scene.window.t1.system.meminfo.as_ref()
-        && let Some(available) = memory.available_bytes
-    {
-        out.push(evidence(Aspect::Memory, "available", Value::Bytes(available.as_f64()), "/proc/meminfo"));
-    }
-    vec![Finding {
-        confidence: 0.85,
-        summary: format!(
-            "{full:.0} % of the time nobody on the host can run for want of memory: it reads again what it just threw out"
-        ),
-        evidence: out,
-        advice: vec![
-            super::advise::look(
-                "see who has the memory; give the host more, or limit what need not have it all",
-                Some("systemd-cgtop --order=memory --iterations=1".into()),
-            ),
-            Advice::text("no setting of the disk helps: its reads are the symptom"),
-        ],
-        stall_ratio: (full / 100.0).min(1.0),
-        ..finding(RULE.id, host_subject())
-    }]
+    let full_pct = full_pct(scene).or_else(|| pasted_pct(scene));
+    full_pct.filter(|pct| *pct >= FULL_PCT).map(|pct| thrash(scene, pct)).into_iter().collect()
 }
 
-/// The averages of a paste with one reading: of the last 10 s, where they last over 60 s.
-fn told(scene: &Scene) -> Option<f64> {
-    let averages = &scene.window.pasted.as_deref()?.pressures;
-    let memory = averages.iter().find(|pressure| pressure.path == "proc/pressure/memory")?;
-    let [ten, sixty, _] = memory.full_pct?;
-    Some(ten.min(sixty))
+fn full_pct(scene: &Scene) -> Option<f64> {
+    scene.rates.system.memory_pressure.ok()?.full_pct
+}
+
+/// A single reading has the kernel's own means: both the short and the longer one must say so.
+fn pasted_pct(scene: &Scene) -> Option<f64> {
+    let files = scene.window.pasted.as_ref()?.files.iter();
+    let averages = files.filter(|file| file.path == "proc/pressure/memory").filter_map(|file| {
+        let full = quell_kfile::pressure::parse_averages(file.latest()).full?;
+        Some(full.avg10_pct.min(full.avg60_pct))
+    });
+    averages.max_by(f64::total_cmp)
+}
+
+fn thrash(scene: &Scene, pct: f64) -> Finding {
+    let busiest = busiest(scene);
+    let mut out = vec![evidence(Aspect::Memory, "memory pressure full", Value::Pct(pct), "/proc/pressure/memory")];
+    out.extend(busiest.map(of_disk).unwrap_or_default());
+    let mut subject = host_subject();
+    subject.device = busiest.and_then(|disk| disk_subject(disk).device);
+    Finding {
+        confidence: 0.85,
+        summary: format!("this host is short of memory: for {pct:.0} % of the time nobody could run for it"),
+        evidence: out,
+        advice: vec![Advice::text("give the host more memory or less to do; limit the program that grows")],
+        stall_ratio: (pct / 100.0).min(1.0),
+        ..finding(RULE.id, subject)
+    }
+}
+
+/// The disk that the pages come from, as far as can be told.
+fn busiest<'s>(scene: &'s Scene) -> Option<&'s Disk<'s>> {
+    let bytes = |disk: &Disk| disk.rates.map_or(0.0, crate::rates::DiskRates::bytes_per_sec);
+    scene.leaf_disks().max_by(|a, b| bytes(a).total_cmp(&bytes(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use quell_kfile::pressure::Pressure;
+    use quell_paste::{File, Pasted};
+    use quell_units::Micros;
+
+    use crate::findings::written::{Did, SECONDS, Written};
+
+    fn live(pct: u64) -> Vec<&'static str> {
+        let mut host = Written::new();
+        host.disk(0, "sda", "/sys/devices/pci0000:00/ata1/block/sda", Did::default());
+        host.window.t0.system.memory_pressure = Ok(Pressure { some_usec: Micros(0), full_usec: Some(Micros(0)) });
+        let stalled = Micros(pct * SECONDS * 10_000);
+        host.window.t1.system.memory_pressure = Ok(Pressure { some_usec: stalled, full_usec: Some(stalled) });
+        host.ids()
+    }
+
+    #[test]
+    fn a_host_that_cannot_run_for_want_of_memory_is_named_and_one_that_reclaims_a_little_is_not() {
+        assert_eq!(live(58)[0], "host-memory-thrash");
+        assert_eq!(live(8), ["healthy"]);
+    }
+
+    #[test]
+    fn a_pasted_file_is_read_by_the_kernels_own_means() {
+        let ids = |avg60: &str| {
+            let mut host = Written::new();
+            let text = format!(
+                "some avg10=70.24 avg60=68.52 avg300=69.91 total=1\nfull avg10=57.59 avg60={avg60} avg300=60.38 total=1\n"
+            );
+            let files = vec![File {
+                path: "proc/pressure/memory".into(),
+                first: text.into_bytes(),
+                readings: 1,
+                ..File::default()
+            }];
+            host.window.pasted = Some(Box::new(Pasted { files, ..Pasted::default() }));
+            host.ids()
+        };
+        assert!(ids("58.06").contains(&"host-memory-thrash"));
+        assert!(!ids("3.00").contains(&"host-memory-thrash"), "over in a few seconds");
+    }
 }

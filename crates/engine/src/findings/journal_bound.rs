@@ -1,116 +1,196 @@
-//! `journal-bound`: one journal commits for several, and each waits for the others' commits.
+//! `journal-bound`: several workloads sync on one file system, and its journal's commits are everybody's speed.
 
-use super::evidence::{evidence, finding, host_subject, of_disk, of_wait, subject, usec};
-use super::finding::{Advice, Aspect, Explain, Finding, Subject, SubjectKind, Value};
-use super::scene::{Disk, Scene, WaitKind, Workload};
+use super::evidence::{disk_subject, evidence, finding, of_disk, of_stall, subject, usec};
+use super::finding::{Advice, Aspect, Explain, Finding, Value};
+use super::scene::{Commits, Scene, Share, WaitKind, Workload};
 use super::table::Rule;
 use crate::snapshot::Filesystem;
 
 pub(super) const RULE: Rule = Rule {
     id: "journal-bound",
     explain: Explain {
-        means: "Several workloads sync on one file system. Its journal commits for one after the other, or for all at once, and \
-            each waits for commits that hold the others' data as well.",
-        kernel: "jbd2 has one running transaction for a file system. An fsync waits until the transaction that holds its change \
-            is on the disk; what comes meanwhile goes into the next one. With data=ordered the commit writes the data of all \
-            files in it first.",
-        evidence: "jbd2 commits at least 10 times a second and nine tenths of them were asked for, the journal is committing at \
-            least half of the time, and tasks of at least two workloads were seen waiting for it. In a paste: the journal's \
-            thread waits for I/O for a third of the time or more, more than any other task.",
-        change: "A file system of its own for what syncs most; a larger or an external journal; fewer syncs.",
+        means: "Several workloads wait for the journal of one file system: its commits come one after the other and take \
+            most of the time. The disk itself is not full.",
+        kernel: "ext4 has one running transaction and one that commits. An fsync that comes while one commits waits for that \
+            and then for its own; each commit writes the others' blocks too, flushes the disk's cache and writes its record. \
+            The waits are jbd2's and no I/O waits, so io.pressure shows little.",
+        evidence: "At least 10 commits a second, nine in ten asked for, in at least half of the time by the kernel's own \
+            mean, and two workloads or more that wait for them or write there; no queue at the disk. In a paste: jbd2's \
+            thread is the longest waiter of all tasks.",
+        change: "A file system of its own for each that syncs, or an external journal on a fast disk; fewer syncs (group \
+            commit, larger batches). A larger journal helps where waits are for room in it.",
         undo: "Nothing is changed.",
     },
     find,
 };
 
+/// A healthy host commits every few seconds; at this rate somebody syncs for a living.
+const COMMITS_PER_SEC: f64 = 10.0;
+/// The least part of the time in which a commit is under way.
+const BUSY: f64 = 0.5;
+/// Without looks: the least part of the disk that makes a writer one of those who sync.
+const SHARE: f64 = 0.1;
+/// In a paste: the least part of the time that jbd2's thread waits for I/O.
+const PASTED_WAIT_PCT: f64 = 30.0;
+
 fn find(scene: &Scene) -> Vec<Finding> {
-    let seen = scene.window.t1.filesystems.iter().filter_map(|fs| bound(scene, fs));
-    seen.chain(told(scene)).collect()
+    let found: Vec<Finding> = scene.window.t1.filesystems.iter().filter_map(|fs| bound(scene, fs)).collect();
+    if found.is_empty() { pasted(scene).into_iter().collect() } else { found }
 }
 
 fn bound(scene: &Scene, fs: &Filesystem) -> Option<Finding> {
     let commits = scene.commits(fs)?;
     let mean_usec = commits.mean_usec?;
+    let disk = scene.disk(fs.dev)?;
+    let leaf = scene.leaves(fs.dev).next()?;
     let busy = commits.per_sec * mean_usec / 1e6;
-    if commits.per_sec < 10.0 || commits.requested_ratio < 0.9 || busy < 0.5 {
+    let forced = commits.per_sec >= COMMITS_PER_SEC && commits.requested_ratio >= 0.9;
+    if !forced || busy < BUSY || leaf.is_queueing() {
         return None;
     }
-    let disk = scene.disk(fs.dev)?;
-    let mut waiting: Vec<&Workload> = scene.workloads.iter().filter(|workload| waits(workload).is_some()).collect();
-    waiting.sort_by(|a, b| b.stall_ratio().total_cmp(&a.stall_ratio()));
-    let [first, second, ..] = waiting.as_slice() else { return None };
+    let who = who_syncs(scene, disk.shares.iter(), &commits);
+    let victim = who.iter().copied().max_by(|a, b| a.stall_ratio().total_cmp(&b.stall_ratio()))?;
+    if who.len() < 2 {
+        return None;
+    }
     let info = fs.journal_file.clone().unwrap_or_default();
     let mut out = vec![
         evidence(Aspect::Journal, "commits", Value::PerSec(commits.per_sec), info.clone()),
-        evidence(Aspect::Journal, "asked for", Value::Pct(100.0 * commits.requested_ratio), info.clone()),
-        evidence(Aspect::Journal, "each takes", Value::Usec(mean_usec), info),
+        evidence(Aspect::Journal, "each takes", Value::Usec(mean_usec), info.clone()),
+        evidence(Aspect::Journal, "committing", Value::Pct(100.0 * busy.min(1.0)), info),
     ];
-    out.extend(
-        [first, second].into_iter().filter_map(|workload| waits(workload)).map(|wait| of_wait(wait, Aspect::Tasks)),
-    );
-    out.extend(scene.leaves(fs.dev).next().into_iter().flat_map(of_disk));
-    Some(found(scene, disk, &waiting, commits.per_sec, mean_usec, out))
-}
-
-fn found(
-    scene: &Scene,
-    disk: &Disk,
-    waiting: &[&Workload],
-    per_sec: f64,
-    mean_usec: f64,
-    evidence: Vec<super::Evidence>,
-) -> Finding {
-    let first = waiting.first();
-    let summary = format!(
-        "{} workloads wait for one journal on {}: {per_sec:.0} commits/s of {} each",
-        waiting.len(),
-        disk.name,
-        usec(mean_usec)
-    );
-    let stall = first.map_or(0.5, |workload| workload.stall_ratio().max(0.5));
-    let subject = first.map_or_else(host_subject, |workload| subject(workload, Some(disk.name)));
-    let _ = scene;
-    Finding { confidence: 0.8, summary, evidence, advice: advice(), stall_ratio: stall, ..finding(RULE.id, subject) }
-}
-
-fn waits(workload: &Workload) -> Option<&super::scene::Wait> {
-    workload
-        .waits
-        .iter()
-        .find(|wait| wait.kind == WaitKind::Journal && !wait.kernel_thread)
-        .filter(|_| !workload.is_kernel())
-}
-
-/// iotop's row of a journal's thread at the top of those that wait.
-fn told(scene: &Scene) -> Option<Finding> {
-    let tasks = &scene.window.pasted.as_deref()?.tasks;
-    let waits = |task: &quell_paste::TaskFact| task.io_wait_pct.unwrap_or(0.0);
-    let top = tasks.iter().max_by(|a, b| waits(a).total_cmp(&waits(b)))?;
-    let device = top.comm.strip_prefix("jbd2/").filter(|_| waits(top) >= 33.0)?;
-    let name = device.rsplit_once('-').map_or(device, |(name, _)| name);
-    let mut out = vec![evidence(Aspect::Journal, "waits for I/O", Value::Pct(waits(top)), "iotop")];
-    out.extend(
-        top.write_bytes_per_sec.map(|bytes| evidence(Aspect::Journal, "writes", Value::BytesPerSec(bytes), "iotop")),
-    );
-    let disk = quell_units::DevName::new(name.as_bytes());
-    let subject = Subject { kind: SubjectKind::Device, name: name.to_owned(), cgroup: None, device: disk };
+    for workload in who.iter().take(3) {
+        out.extend(of_stall(scene, workload, Aspect::Victim));
+    }
+    out.extend(of_disk(leaf));
     Some(Finding {
-        confidence: 0.6,
+        confidence: 0.8,
         summary: format!(
-            "{name}'s journal waits for I/O {:.0} % of the time, more than any other task: many commits, each with a flush",
-            waits(top)
+            "{} workloads wait for one journal on {}: {:.0} commits/s of {} each",
+            who.len(),
+            disk.name,
+            commits.per_sec,
+            usec(mean_usec)
         ),
         evidence: out,
-        advice: advice(),
-        stall_ratio: (waits(top) / 100.0).min(1.0),
-        ..finding(RULE.id, subject)
+        advice: vec![advice()],
+        stall_ratio: busy.min(1.0),
+        ..finding(RULE.id, subject(victim, Some(disk.name)))
     })
 }
 
-fn advice() -> Vec<Advice> {
-    vec![
-        Advice::text("give what syncs most a file system of its own: its commits then hold nobody else's data"),
-        Advice::text("make the journal larger or external (mke2fs -J size=, -J device=), unmounted and with a backup")
-            .risk("an external journal that is lost takes the file system with it"),
-    ]
+/// Those that were seen waiting for the journal; where there were no looks, those that write in step with its commits.
+fn who_syncs<'s>(scene: &'s Scene, shares: impl Iterator<Item = &'s Share>, commits: &Commits) -> Vec<&'s Workload> {
+    let others = scene.workloads.iter().filter(|workload| !workload.is_kernel());
+    let waits = |w: &&Workload| w.waits.iter().any(|w| w.kind == WaitKind::Journal && !w.kernel_thread);
+    let waiting: Vec<&Workload> = others.filter(waits).collect();
+    if !scene.window.looks.is_empty() || waiting.len() >= 2 {
+        return waiting;
+    }
+    let in_step = shares.filter(|share| share.ratio >= SHARE && share.io.write.ios_per_sec >= commits.per_sec / 4.0);
+    let in_step = in_step.filter_map(|share| scene.workloads.get(share.workload));
+    in_step.filter(|workload| !workload.is_kernel()).collect()
+}
+
+fn advice() -> Advice {
+    Advice::text(
+        "give each that syncs a file system of its own, or the journal a fast disk (tune2fs -J device=); commit several \
+         transactions at once",
+    )
+}
+
+/// jbd2's thread as the longest waiter of a pasted list of tasks.
+fn pasted(scene: &Scene) -> Option<Finding> {
+    let tasks = &scene.window.pasted.as_ref()?.tasks;
+    let waits = tasks.iter().filter_map(|task| Some((task, task.io_wait_pct?)));
+    let (task, wait_pct) = waits.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let on = task.comm.trim_matches(['[', ']']).strip_prefix("jbd2/")?;
+    if wait_pct < PASTED_WAIT_PCT {
+        return None;
+    }
+    // `jbd2/md6-8`: the device, and the inode of the journal.
+    let name = on.rsplit_once('-').map_or(on, |(name, _)| name);
+    let disk = scene.disks.iter().find(|disk| disk.name.as_str() == name);
+    let name = quell_units::escape(name.as_bytes()).to_string();
+    let mut out = vec![evidence(Aspect::Journal, "jbd2 waits for I/O", Value::Pct(wait_pct), "iotop")];
+    if let Some(bytes) = task.write_bytes_per_sec {
+        out.push(evidence(Aspect::Journal, "and writes", Value::BytesPerSec(bytes), "iotop"));
+    }
+    Some(Finding {
+        confidence: 0.6,
+        summary: format!(
+            "the journal of {name} waits for the disk {wait_pct:.0} % of the time: who syncs there waits for it"
+        ),
+        evidence: out,
+        advice: vec![advice()],
+        stall_ratio: (wait_pct / 100.0).min(1.0),
+        ..finding(RULE.id, disk.map_or(super::evidence::host_subject(), disk_subject))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use quell_kfile::jbd2_info::Jbd2Info;
+    use quell_paste::{Pasted, TaskFact};
+    use quell_units::Micros;
+
+    use crate::findings::written::{Did, SECONDS, Written, number};
+    use crate::snapshot::Filesystem;
+
+    /// 30 commits a second of so long on one disk, forced by so many services.
+    fn host(services: u32, commit_usec: u64) -> Vec<&'static str> {
+        let mut host = Written::new();
+        let did = Did { writes: 160, write_bytes: 160 * 9000, write_usec: 5000, util_pct: 60, ..Did::default() };
+        host.disk(0, "vda", "/sys/devices/pci0000:00/0000:00:05.0/virtio2/block/vda", did);
+        let names: Vec<String> = (0..services).map(|n| format!("tenants/db{n}")).collect();
+        for name in &names {
+            host.cgroup(name, 0.03, &[(0, 0, 18, 18 * 4096)]);
+        }
+        for ms in 1..9 {
+            let waits: Vec<_> = (10..).zip(&names).map(|(tid, name)| (&**name, tid, "jbd2_log_wait_commit")).collect();
+            host.look(ms * 1000, &[(0, 1, 190 * ms)], &waits);
+        }
+        let journal = |n: u64| Jbd2Info {
+            transactions: Some(n),
+            requested: Some(n),
+            commit_usec_avg: Some(Micros(commit_usec)),
+            ..Jbd2Info::default()
+        };
+        for (snapshot, n) in [(&mut host.window.t0, 100), (&mut host.window.t1, 100 + 30 * SECONDS)] {
+            snapshot.filesystems.push(Filesystem {
+                dev: number(0),
+                fs_type: "ext4".into(),
+                mount_point: "/data".into(),
+                options: String::new(),
+                journal: Ok(journal(n)),
+                journal_file: Some("/proc/fs/jbd2/vda-8/info".into()),
+            });
+        }
+        host.ids()
+    }
+
+    #[test]
+    fn several_that_wait_for_one_journal_are_bound_by_it_and_one_is_bound_by_its_syncs() {
+        assert_eq!(host(6, 25_000), ["journal-bound"]);
+        assert_eq!(host(1, 25_000), ["fsync-bound"]);
+    }
+
+    #[test]
+    fn commits_that_leave_most_of_the_time_free_bind_nobody() {
+        assert!(!host(6, 5000).contains(&"journal-bound"));
+    }
+
+    #[test]
+    fn a_journal_that_is_the_longest_waiter_of_a_pasted_list_is_named() {
+        let ids = |journal: f64, other: f64| {
+            let task = |comm: &str, pct| TaskFact { comm: comm.into(), io_wait_pct: Some(pct), ..TaskFact::default() };
+            let tasks = vec![task("jbd2/md6-8", journal), task("mysqld", other)];
+            let mut host = Written::new();
+            host.window.pasted = Some(Box::new(Pasted { tasks, ..Pasted::default() }));
+            host.ids()
+        };
+        assert!(ids(67.5, 20.0).contains(&"journal-bound"));
+        assert!(!ids(10.0, 2.0).contains(&"journal-bound"));
+        assert!(!ids(40.0, 90.0).contains(&"journal-bound"));
+    }
 }

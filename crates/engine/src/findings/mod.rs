@@ -62,6 +62,6 @@ pub use finding::{Advice, Aspect, Evidence, Explain, Finding, Severity, Subject,
 pub use rank::find;
 pub use scene::{
     Backlog, Budget, Cap, CapKey, Commits, Contention, DirtyLimits, Disk, DiskClass, Engine, PAGE_BYTES, Scene, Share,
-    Trust, Wait, WaitKind, Workload,
+    Step, Trust, Wait, WaitKind, Workload,
 };
 pub use table::{Line, Over, RULES, Rule, rule};

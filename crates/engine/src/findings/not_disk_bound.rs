@@ -1,81 +1,91 @@
-//! `not-disk-bound`: the disks have time, and something else has none.
+//! `not-disk-bound`: the host is short of something, and it is no disk.
+
+use quell_units::Known;
 
 use super::evidence::{evidence, finding, host_subject};
 use super::finding::{Advice, Aspect, Explain, Finding, Severity, Value};
 use super::scene::Scene;
 use super::table::Rule;
+use crate::rates::PressureRates;
 
 pub(super) const RULE: Rule = Rule {
     id: "not-disk-bound",
     explain: Explain {
-        means: "No disk queues and nobody waits for one, but tasks wait for processors or memory. What is slow is not storage.",
-        kernel: "Pressure tells three waits apart: for I/O, for a processor, for memory.",
-        evidence: "Every disk below 30 % util with less than one request in its queue, io pressure some below 5 %, and cpu \
-            pressure some of at least 30 % or memory pressure some of at least 20 %; in a paste without pressure, processors \
-            idle for less than 5 % and waiting for I/O for less than 2 %.",
-        change: "Look at the processors: top, cpu.max and cpu.weight of the cgroups, steal.",
+        means: "Programs wait, and not for a disk: the disks have time left, and processors or memory do not.",
+        kernel: "Pressure counts apart what tasks wait for: a processor, memory, or I/O. A program that gets no processor is \
+            slow like one that waits for a disk, and its requests come late.",
+        evidence: "The host's cpu.pressure some at 25 % or its memory.pressure some at 10 % and more, io.pressure some below \
+            5 %, every disk below 20 % busy with less than half a request in the queue.",
+        change: "Nothing about disks: more processors, fewer programs, or limits for those that take most.",
         undo: "Nothing is changed.",
     },
     find,
 };
 
+const CPU_PCT: f64 = 25.0;
+const MEMORY_PCT: f64 = 10.0;
+const IO_PCT: f64 = 5.0;
+
 fn find(scene: &Scene) -> Vec<Finding> {
-    let idle = |disk: &super::scene::Disk| disk.util_pct < 30.0 && disk.queue_length_avg() < 1.0;
+    not_disk_bound(scene).into_iter().collect()
+}
+
+fn not_disk_bound(scene: &Scene) -> Option<Finding> {
+    let system = &scene.rates.system;
+    let some_pct = |pressure: Known<PressureRates>| pressure.ok().map(|pressure| pressure.some_pct);
+    let io_pct = some_pct(system.io_pressure)?;
+    let cpu_pct = some_pct(system.cpu_pressure).filter(|pct| *pct >= CPU_PCT);
+    let memory_pct = some_pct(system.memory_pressure).filter(|pct| *pct >= MEMORY_PCT);
     let mut disks = scene.leaf_disks().peekable();
-    if disks.peek().is_none() || !disks.all(idle) {
-        return Vec::new();
+    disks.peek()?;
+    let idle = disks.all(|disk| disk.util_pct < 20.0 && disk.queue_length_avg() < 0.5);
+    if !idle || io_pct >= IO_PCT {
+        return None;
     }
-    let Some((what, value, source)) = by_pressure(scene).or_else(|| by_processors(scene)) else { return Vec::new() };
-    vec![Finding {
+    let (what, pct, file) = match (cpu_pct, memory_pct) {
+        (_, Some(pct)) => ("memory", pct, "/proc/pressure/memory"),
+        (Some(pct), None) => ("a processor", pct, "/proc/pressure/cpu"),
+        (None, None) => return None,
+    };
+    let busiest = scene.leaf_disks().map(|disk| disk.util_pct).fold(0.0, f64::max);
+    Some(Finding {
         severity: Severity::Info,
         confidence: 0.8,
-        summary: format!("the disks have time: what waits here waits for {what}"),
-        evidence: vec![evidence(Aspect::Victim, what, Value::Pct(value), source)],
-        advice: vec![Advice::text(format!("look at who uses the {what}, and at limits on it"))],
+        summary: format!("the disks are idle; for {pct:.0} % of the time somebody waits for {what}"),
+        evidence: vec![
+            evidence(Aspect::Tasks, "pressure some", Value::Pct(pct), file),
+            evidence(Aspect::Tasks, "io.pressure some", Value::Pct(io_pct), "/proc/pressure/io"),
+            evidence(Aspect::Device, "busiest disk", Value::Pct(busiest), "/proc/diskstats"),
+        ],
+        advice: vec![Advice::text(format!("look at who takes {what}, and not at the disks"))],
         ..finding(RULE.id, host_subject())
-    }]
-}
-
-fn by_pressure(scene: &Scene) -> Option<(&'static str, f64, &'static str)> {
-    let system = &scene.rates.system;
-    system.io_pressure.ok().filter(|io| io.some_pct < 5.0)?;
-    let cpu = system.cpu_pressure.ok().map(|cpu| cpu.some_pct).filter(|pct| *pct >= 30.0);
-    let memory = system.memory_pressure.ok().map(|memory| memory.some_pct).filter(|pct| *pct >= 20.0);
-    let cpu = cpu.map(|pct| ("processors", pct, "/proc/pressure/cpu"));
-    cpu.or(memory.map(|pct| ("memory", pct, "/proc/pressure/memory")))
-}
-
-/// What iostat's own line on the processors says.
-fn by_processors(scene: &Scene) -> Option<(&'static str, f64, &'static str)> {
-    let tables = &scene.window.pasted.as_deref()?.tables;
-    let (busy, iowait, idle) = tables.iter().rev().find_map(|table| table.cpu_pct)?;
-    (idle < 5.0 && iowait < 2.0).then_some(("processors", busy, "avg-cpu"))
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::findings::written::{Did, Written};
     use quell_kfile::pressure::Pressure;
     use quell_units::Micros;
 
-    const VIRTIO: &str = "/sys/devices/pci0000:00/0000:00:02.0/virtio0/block/vda";
+    use crate::findings::written::{Did, SECONDS, Written};
+
+    fn host(cpu_pct: u64, util_pct: u64) -> Vec<&'static str> {
+        let mut host = Written::new();
+        let did = Did { reads: 20, read_bytes: 20 * 4096, read_usec: 10 * util_pct, util_pct, ..Did::default() };
+        host.disk(0, "sda", "/sys/devices/pci0000:00/ata1/block/sda", did);
+        let some_usec = Micros(cpu_pct * SECONDS * 10_000);
+        host.window.t1.system.cpu_pressure = Ok(Pressure { some_usec, full_usec: Some(Micros(0)) });
+        host.ids()
+    }
 
     #[test]
-    fn busy_processors_and_idle_disks_are_told() {
-        let of = |cpu_pct: u64, util_pct: u64| {
-            let mut host = Written::new();
-            host.disk(
-                0,
-                "vda",
-                VIRTIO,
-                Did { reads: 20, read_bytes: 81_920, read_usec: 300, util_pct, ..Did::default() },
-            );
-            let pressure = |usec: u64| Ok(Pressure { some_usec: Micros(usec), full_usec: None });
-            (host.window.t0.system.io_pressure, host.window.t1.system.io_pressure) = (pressure(0), pressure(0));
-            host.window.t0.system.cpu_pressure = pressure(0);
-            host.window.t1.system.cpu_pressure = pressure(cpu_pct * 100_000);
-            host.ids().contains(&"not-disk-bound")
-        };
-        assert!(of(90, 2) && !of(10, 2) && !of(90, 60));
+    fn idle_disks_beside_programs_that_want_a_processor_say_where_to_look() {
+        assert!(host(80, 2).contains(&"not-disk-bound"));
+    }
+
+    #[test]
+    fn a_quiet_host_and_one_with_a_busy_disk_are_not_sent_elsewhere() {
+        assert!(!host(5, 2).contains(&"not-disk-bound"));
+        assert!(!host(80, 60).contains(&"not-disk-bound"));
     }
 }

@@ -1,8 +1,8 @@
-//! `nvme-multipath-hidden`: the I/O of an NVMe namespace is counted where no tool looks.
+//! `nvme-multipath-hidden`: the I/O of a multipath NVMe disk is counted on its hidden paths.
 
-use super::evidence::{evidence, finding};
-use super::finding::{Advice, Aspect, Explain, Finding, Subject, SubjectKind, Value};
-use super::scene::Scene;
+use super::evidence::{disk_subject, evidence, finding};
+use super::finding::{Advice, Aspect, Explain, Finding, Value};
+use super::scene::{Disk, Scene};
 use super::table::Rule;
 use crate::snapshot::Device;
 use quell_units::count;
@@ -10,73 +10,80 @@ use quell_units::count;
 pub(super) const RULE: Rule = Rule {
     id: "nvme-multipath-hidden",
     explain: Explain {
-        means: "The node that is mounted (nvme0n1) counts nothing, and its hidden path (nvme0c0n1) counts everything: what \
-            looks at the node sees an idle disk.",
-        kernel: "With native NVMe multipath the node is a head that hands each bio to a path. Until accounting of the head came \
-            (5.18 and later) only the path's request queue was counted, and it has no node and on some kernels the number 0:0.",
-        evidence: "A path nvmeXcYnZ in /proc/diskstats with requests, and its head nvmeXnZ with none.",
-        change: "Read the path's row. A newer kernel counts the head as well; nvme_core.multipath=N at boot does away with heads \
-            where there is one path.",
-        undo: "Take the option out again.",
+        means: "The disk that is mounted shows no I/O, and all of it is counted on path devices that have no node in /dev. A \
+            tool that looks at the disk sees it idle.",
+        kernel: "With native multipath nvmeXnY is the head and nvmeXcYnZ are its paths. Older kernels count I/O on the \
+            paths alone. Limits belong on the head all the same.",
+        evidence: "A path that has completed requests while its head has completed none, or next to none in the window.",
+        change: "Read the paths' rows and add them up for the disk; a newer kernel counts on the head.",
+        undo: "Nothing is changed.",
     },
     find,
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    let devices = &scene.window.t1.devices;
-    let head_of = |path: &Device| {
-        let name = head(path.name.as_str())?;
-        devices.iter().find(|device| device.name.as_str() == name)
-    };
-    devices.iter().filter_map(|path| hidden(path, head_of(path)?)).collect()
+    scene.disks.iter().filter_map(|head| hidden(scene, head)).collect()
 }
 
-/// `nvme0n1` for `nvme0c0n1`.
-fn head(path: &str) -> Option<String> {
-    let rest = path.strip_prefix("nvme")?;
-    let (controller, rest) = rest.split_once('c')?;
-    let (path, namespace) = rest.split_once('n')?;
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    (digits(controller) && digits(path) && digits(namespace)).then(|| format!("nvme{controller}n{namespace}"))
-}
-
-fn hidden(path: &Device, head: &Device) -> Option<Finding> {
-    let (of_path, of_head) = (path.counters.completed(), head.counters.completed());
-    if of_path == 0 || of_head > 0 {
+fn hidden(scene: &Scene, head: &Disk) -> Option<Finding> {
+    let paths: Vec<&Device> = scene.window.t1.devices.iter().filter(|path| is_path_of(path, head)).collect();
+    let by_paths: u64 = paths.iter().map(|path| path.counters.completed()).fold(0, u64::saturating_add);
+    let by_head = head.device.counters.completed();
+    // A head that counts has as many as its paths: a hundredth of that are its own few, such as flushes.
+    if by_paths == 0 || by_head > by_paths / 100 {
         return None;
     }
-    let requests = |device: &Device| {
-        let what = format!("requests of {} since boot", device.name);
-        evidence(Aspect::Device, &what, Value::Number(count(device.counters.completed())), "/proc/diskstats")
-    };
-    let subject =
-        Subject { kind: SubjectKind::Device, name: head.name.to_string(), cgroup: None, device: Some(head.name) };
+    let name = paths.iter().max_by_key(|path| path.counters.completed())?.name;
     Some(Finding {
         confidence: 0.95,
-        summary: format!("{} counts nothing: its I/O is counted at its hidden path {}", head.name, path.name),
-        evidence: vec![requests(head), requests(path)],
+        summary: format!("{} counts nothing: its I/O is counted on {name}, which is hidden", head.name),
+        evidence: vec![
+            evidence(Aspect::Device, "completed by the disk", Value::Number(count(by_head)), "/proc/diskstats"),
+            evidence(Aspect::Device, "by its paths", Value::Number(count(by_paths)), "/proc/diskstats"),
+        ],
         advice: vec![Advice::text(format!(
-            "read {}'s row for what {} does; believe no zero of the latter",
-            path.name, head.name
+            "read {name} for what {} does; set limits on {} itself",
+            head.name, head.name
         ))],
-        stall_ratio: 0.1,
-        ..finding(RULE.id, subject)
+        ..finding(RULE.id, disk_subject(head))
     })
+}
+
+/// `nvme0c1n2` is a path of `nvme0n2`.
+fn is_path_of(path: &Device, head: &Disk) -> bool {
+    let split = |name: &str| {
+        let (controller, namespace) = name.strip_prefix("nvme")?.rsplit_once('n')?;
+        Some((controller.to_owned(), namespace.to_owned()))
+    };
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let Some(((path, of), (subsystem, namespace))) = split(path.name.as_str()).zip(split(head.name.as_str())) else {
+        return false;
+    };
+    let parts = path.split_once('c');
+    digits(&subsystem) && of == namespace && parts.is_some_and(|(x, y)| x == subsystem && digits(y))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::findings::written::{Did, Written};
 
+    fn host(path: &str, head_reads: u64) -> Vec<&'static str> {
+        let mut host = Written::new();
+        let did = |reads| Did { reads, read_bytes: reads * 4096, read_usec: 100, util_pct: 5, ..Did::default() };
+        host.disk(0, path, "/sys/devices/pci0000:00/nvme/nvme0/nvme0c0n1", did(500));
+        host.disk(1, "nvme0n1", "/sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1", did(head_reads));
+        host.ids()
+    }
+
     #[test]
-    fn a_head_without_counts_is_told_by_its_path() {
-        let busy = Did { reads: 100, read_bytes: 409_600, read_usec: 100, util_pct: 5, ..Did::default() };
-        for (head, found) in [(Did::default(), true), (busy, false)] {
-            let mut host = Written::new();
-            host.disk(1, "nvme0n1", "/sys/devices/virtual/nvme-subsystem/nvme0n1", head).disk(2, "nvme0c0n1", "", busy);
-            assert_eq!(host.ids().contains(&"nvme-multipath-hidden"), found);
-        }
-        assert_eq!((head("nvme0c0n1").as_deref(), head("nvme0n1"), head("sdc")), (Some("nvme0n1"), None, None));
+    fn a_head_that_counts_nothing_beside_a_path_that_does_is_named() {
+        assert!(host("nvme0c0n1", 0).contains(&"nvme-multipath-hidden"));
+    }
+
+    #[test]
+    fn a_head_that_counts_and_another_disks_path_are_not() {
+        assert!(!host("nvme0c0n1", 500).contains(&"nvme-multipath-hidden"));
+        assert!(!host("nvme1c0n1", 0).contains(&"nvme-multipath-hidden"));
+        assert!(!host("nvme0n2", 0).contains(&"nvme-multipath-hidden"));
     }
 }

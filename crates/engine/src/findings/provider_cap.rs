@@ -1,60 +1,66 @@
-//! `provider-cap`: a volume gives a round number of operations, evenly, whatever is asked of it.
+//! `provider-cap`: a volume gives exactly what it was sold with, and no more.
 
-use super::evidence::{disk_subject, evidence, finding, of_disk, subject};
-use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::scene::{Disk, DiskClass, Scene, spread};
-use super::table::Rule;
 use quell_paste::Benchmark;
-use quell_units::count;
+
+use super::evidence::{disk_subject, evidence, finding, host_subject, of_disk, of_stall, subject};
+use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Value};
+use super::scene::{Disk, DiskClass, Scene, Step, spread};
+use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
     id: "provider-cap",
     explain: Explain {
-        means: "The volume is held at the rate it was bought with: operations per second stand still at a round number while \
-            requests queue. The disk behind it could do more.",
-        kernel: "Clouds and hypervisors meter a volume with a token bucket: it serves at full speed until the tokens are gone, \
-            then at their rate. In the guest that looks like a saturated disk whose rate does not move.",
-        evidence: "A disk of a hypervisor or of unknown kind with a queue throughout, at least six stretches of the window whose \
-            rates lie within 3 % of each other, and their mean within 2 % of a number that is sold (1, 1.2, 1.5, 1.6, 2, 2.5, 3, \
-            4, 5, 6, 8 times a power of ten). In a paste of a load generator: three runs of different patterns within 3 % of \
-            one rate.",
-        change: "Buy more operations, use a larger or another class of volume, or send fewer and larger requests: merging and \
-            caching count one where the meter would count many.",
-        undo: "Nothing is changed on the host.",
+        means: "The volume has reached the operations or bytes a second that it was bought with. It is not slow and not \
+            broken: whatever is asked beyond that waits.",
+        kernel: "The provider meters requests on its side of the virtual disk, mostly by a token bucket. The guest sees a rate \
+            that stays at one value and an await that grows with the queue: aqu-sz over the rate.",
+        evidence: "A volume or an unknown disk whose requests queue while its rate stays within 6 % of itself over at least \
+            2 s, within 1.5 % of a ceiling that providers sell; no limit of the host's own. Of benchmarks: three patterns \
+            that end within 5 % of one rate though their median latencies differ.",
+        change: "Raise the volume's own limit or its size, spread the load over volumes, or cap who asks for most so that \
+            the others do not wait behind it.",
+        undo: "Nothing is changed.",
     },
     find,
 };
 
-/// The first digits of rates that are sold.
-const SOLD: [f64; 11] = [1.0, 1.2, 1.5, 1.6, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0];
-
-/// How far rates may lie apart: a queue on a real disk varies by more, from request to request.
-const SPREAD_MAX: f64 = 0.03;
+/// Operations a second that clouds sell volumes with: AWS gp2 and gp3 (3000, 16000, 64000), Azure's disk tiers (120 to
+/// 20000), and the round thousands that provisioned volumes are ordered in.
+const IOS_PER_SEC: [f64; 22] = [
+    120.0, 240.0, 500.0, 1000.0, 1100.0, 2000.0, 2300.0, 3000.0, 4000.0, 5000.0, 6000.0, 7500.0, 8000.0, 10_000.0,
+    12_000.0, 15_000.0, 16_000.0, 20_000.0, 30_000.0, 40_000.0, 64_000.0, 80_000.0,
+];
+/// Megabytes a second, likewise; each is tried as MB and as MiB.
+const MEGABYTES_PER_SEC: [f64; 12] =
+    [25.0, 50.0, 60.0, 100.0, 125.0, 150.0, 200.0, 250.0, 500.0, 750.0, 1000.0, 1200.0];
+/// A meter holds its value closer than this; what the disk's own speed gives by chance does not.
+const SPREAD: f64 = 0.06;
+/// How near to a ceiling the mean must be.
+const NEAR: f64 = 0.015;
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    let disks = scene.leaf_disks().filter(|disk| matches!(disk.class, DiskClass::Virtual | DiskClass::Unknown));
-    let seen = disks.filter(|disk| disk.is_queueing()).filter_map(|disk| capped(scene, disk));
-    seen.chain(same_rate_everywhere(scene)).collect()
+    let disks: Vec<Finding> = scene.leaf_disks().filter_map(|disk| capped(scene, disk)).collect();
+    if disks.is_empty() { benchmarks(scene).into_iter().collect() } else { disks }
 }
 
 fn capped(scene: &Scene, disk: &Disk) -> Option<Finding> {
-    let paces: Vec<_> = scene.paces(disk).into_iter().filter(|pace| pace.waiting).collect();
-    let (mean, spread) = spread(&paces).filter(|_| paces.len() >= 6)?;
-    if spread > SPREAD_MAX || !is_sold(mean) {
+    let volume = matches!(disk.class, DiskClass::Virtual | DiskClass::Unknown);
+    let own_limit = scene.engine(disk).is_some()
+        || scene.caps.iter().any(|cap| cap.reached() && scene.window.t1.leaves(cap.dev).contains(&disk.dev));
+    if !volume || own_limit || !disk.is_queueing() {
         return None;
     }
-    let mut out = vec![
-        evidence(Aspect::Device, "operations", Value::PerSec(mean), "/proc/diskstats"),
-        evidence(Aspect::Device, "spread of the rate", Value::Pct(100.0 * spread), "/proc/diskstats"),
-    ];
-    out.extend(of_disk(disk));
+    let steps = scene.series(disk);
+    let (ceiling, what) = ceiling(&steps)?;
     let user = scene.main_user(disk);
+    let mut out: Vec<Evidence> = vec![what];
+    out.extend(of_disk(disk));
+    if let Some((workload, _)) = user {
+        out.extend(of_stall(scene, workload, Aspect::Victim));
+    }
     Some(Finding {
         confidence: 0.7,
-        summary: format!(
-            "{} gives {mean:.0} operations a second and not one more: a ceiling of the volume's own",
-            disk.name
-        ),
+        summary: format!("{} stays at {ceiling} while requests queue: the volume's own limit", disk.name),
         evidence: out,
         advice: vec![advice()],
         stall_ratio: user.map_or(0.5, |(workload, _)| workload.stall_ratio().max(0.5)),
@@ -62,80 +68,137 @@ fn capped(scene: &Scene, disk: &Disk) -> Option<Finding> {
     })
 }
 
-/// Whether a rate is one that is sold.
-fn is_sold(ios_per_sec: f64) -> bool {
-    let magnitude = 10_f64.powf(ios_per_sec.max(1.0).log10().floor());
-    let near = |sold: f64| (ios_per_sec / sold - 1.0).abs() <= 0.02;
-    ios_per_sec >= 100.0 && SOLD.iter().any(|digits| near(digits * magnitude) || near(digits * magnitude * 10.0))
+fn advice() -> Advice {
+    Advice::text(
+        "raise the volume's limit with its provider, or spread the load; `quell limit` keeps one from the rest",
+    )
 }
 
-/// Runs of a load generator with different patterns that all end at one rate.
-fn same_rate_everywhere(scene: &Scene) -> Option<Finding> {
-    let runs = &scene.window.pasted.as_deref()?.benchmarks;
-    let rate = |run: &Benchmark| run.read.ios_per_sec.unwrap_or(0.0) + run.write.ios_per_sec.unwrap_or(0.0);
-    let rates: Vec<f64> = runs.iter().map(rate).filter(|rate| *rate >= 100.0).collect();
-    let (low, high) = (rates.iter().copied().reduce(f64::min)?, rates.iter().copied().reduce(f64::max)?);
-    // Reads and writes, whose costs differ on every medium, or several patterns told by name.
-    let reads = runs.iter().any(|run| run.read.ios_per_sec.is_some() && run.write.ios_per_sec.is_none());
-    let writes = runs.iter().any(|run| run.write.ios_per_sec.is_some() && run.read.ios_per_sec.is_none());
-    if rates.len() < 3 || !(reads && writes) || high > (1.0 + SPREAD_MAX) * low {
+/// The ceiling that all steps stay at, in words and as evidence.
+fn ceiling(steps: &[Step]) -> Option<(String, Evidence)> {
+    let seconds: f64 = steps.iter().map(|step| step.seconds).sum();
+    if steps.len() < 3 || seconds < 2.0 || steps.iter().any(|step| step.queue < 2.0) {
         return None;
     }
-    let n = u64::try_from(rates.len()).unwrap_or(0);
-    let mean = rates.iter().sum::<f64>() / count(n).max(1.0);
-    let device = runs.iter().find_map(|run| run.device.clone()).unwrap_or_else(|| "the disk".into());
-    let disk = scene.disks.iter().find(|disk| disk.name.as_str() == device);
+    let flat = |rates: &[f64]| {
+        let mean = rates.iter().zip(steps).map(|(rate, step)| rate * step.seconds).sum::<f64>() / seconds;
+        spread(rates.iter().copied()).filter(|spread| *spread <= SPREAD).map(|_| mean)
+    };
+    let near = |mean: f64, ceiling: f64| (mean / ceiling - 1.0).abs() <= NEAR;
+    let source = "/proc/diskstats";
+    let ios: Vec<f64> = steps.iter().map(|step| step.ios_per_sec).collect();
+    if let Some(mean) = flat(&ios).filter(|mean| IOS_PER_SEC.iter().any(|ceiling| near(*mean, *ceiling))) {
+        let what = evidence(Aspect::Limit, "stays at", Value::PerSec(mean), source);
+        return Some((format!("{mean:.0} requests a second"), what));
+    }
+    let bytes: Vec<f64> = steps.iter().map(|step| step.bytes_per_sec).collect::<Option<_>>()?;
+    let sold = |mean: f64| MEGABYTES_PER_SEC.iter().any(|mb| near(mean, mb * 1e6) || near(mean, mb * 1_048_576.0));
+    let mean = flat(&bytes).filter(|mean| sold(*mean))?;
+    let what = evidence(Aspect::Limit, "stays at", Value::BytesPerSec(mean), source);
+    Some((format!("{:.0} MB/s", mean / 1e6), what))
+}
+
+/// Benchmarks of several patterns that end at one rate.
+fn benchmarks(scene: &Scene) -> Option<Finding> {
+    let runs = &scene.window.pasted.as_ref()?.benchmarks;
+    let plain = runs.iter().filter(|run| run.writes_per_sync.is_none() && !run.pattern.is_empty());
+    let rates: Vec<(&Benchmark, f64)> = plain.filter_map(|run| Some((run, ios_per_sec(run)?))).collect();
+    let patterns: std::collections::BTreeSet<&str> = rates.iter().map(|(run, _)| run.pattern.as_str()).collect();
+    let medians: Vec<f64> = rates.iter().filter_map(|(run, _)| median(run)).collect();
+    let deeper = spread(rates.iter().filter_map(|(run, _)| run.in_flight_max)).is_some_and(|spread| spread >= 0.5);
+    // A disk that is only fast gives each pattern what its latency allows; a meter gives all of them one rate.
+    let unlike = deeper || (medians.len() >= 3 && spread(medians.iter().copied()).is_some_and(|s| s >= 0.2));
+    let one_rate = spread(rates.iter().map(|(_, rate)| *rate))?;
+    if patterns.len() < 3 || one_rate > 0.05 || !unlike {
+        return None;
+    }
+    let evidence_of = |(run, rate): &(&Benchmark, f64)| {
+        let what = quell_units::escape(run.pattern.as_bytes()).to_string();
+        evidence(Aspect::Limit, &what, Value::PerSec(*rate), "the benchmark")
+    };
+    let (_, rate) = rates.first()?;
     Some(Finding {
         confidence: 0.7,
         summary: format!(
-            "{n} runs of different patterns all end at {mean:.0} operations a second on {device}: a ceiling of the volume's own"
+            "{} patterns all end at about {rate:.0} requests a second: the volume's own limit",
+            patterns.len()
         ),
-        evidence: vec![
-            evidence(Aspect::Device, "lowest rate", Value::PerSec(low), "fio"),
-            evidence(Aspect::Device, "highest rate", Value::PerSec(high), "fio"),
-        ],
+        evidence: rates.iter().map(evidence_of).collect(),
         advice: vec![advice()],
         stall_ratio: 0.5,
-        ..finding(RULE.id, disk.map_or_else(super::evidence::host_subject, disk_subject))
+        ..finding(RULE.id, host_subject())
     })
 }
 
-fn advice() -> Advice {
-    Advice::text("compare the rate with the volume's own limit; buy more, or send fewer and larger requests")
+fn ios_per_sec(run: &Benchmark) -> Option<f64> {
+    let ios = run.read.ios_per_sec.unwrap_or(0.0) + run.write.ios_per_sec.unwrap_or(0.0);
+    (ios > 0.0).then_some(ios)
+}
+
+fn median(run: &Benchmark) -> Option<f64> {
+    run.percentiles_usec.iter().find(|(at, _)| (*at - 50.0).abs() < 0.01).map(|(_, usec)| *usec)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use quell_paste::{Benchmark, Direction, Pasted};
+
     use crate::findings::written::{Did, Written};
 
-    const VIRTIO: &str = "/sys/devices/pci0000:00/0000:00:02.0/virtio0/block/vda";
+    const VIRTIO: &str = "/sys/devices/pci0000:00/0000:00:05.0/virtio2/block/vda";
 
-    fn paced(rates: &[u64]) -> Vec<&'static str> {
-        let mean = rates.iter().sum::<u64>() / u64::try_from(rates.len()).unwrap();
+    /// A volume with 16 reads in flight that gives so many in each half second.
+    fn volume(halves: &[u64]) -> Written {
         let mut host = Written::new();
-        let did = Did { reads: mean, read_bytes: mean * 4096, read_usec: 32_000, util_pct: 100, ..Did::default() };
-        host.disk(0, "vda", VIRTIO, did);
-        host.window.t0.devices[0].counters.in_flight = 16;
-        host.change("vda", |device| device.counters.in_flight = 16);
-        let mut done = 0;
-        for (at, rate) in (1..).zip(&rates[..rates.len() - 1]) {
-            done += rate;
-            host.look(at * 1000, &[(0, 16, done)], &[]);
+        let reads = 2 * halves.iter().sum::<u64>() / u64::try_from(halves.len()).unwrap();
+        let read_usec = 16_000_000 / reads;
+        let did = Did { reads, read_bytes: reads * 4096, read_usec, util_pct: 100, ..Did::default() };
+        host.disk(0, "vda", VIRTIO, did).cgroup("tenants/app", 0.0, &[(0, reads, 0, reads * 4096)]);
+        let mut completed = 0;
+        for (at, half) in (0..).zip([0].iter().chain(halves)) {
+            completed += half;
+            host.look(at * 500, &[(0, 16, completed)], &[]);
         }
+        host
+    }
+
+    #[test]
+    fn a_rate_that_stands_still_at_what_is_sold_is_the_volumes_limit() {
+        assert_eq!(volume(&[250, 251, 249, 250, 250, 250]).ids(), ["provider-cap"]);
+    }
+
+    #[test]
+    fn a_rate_that_moves_or_is_no_ceiling_is_the_disks_own() {
+        assert_eq!(volume(&[250, 210, 280, 260, 240, 260]).ids(), ["device-saturated"]);
+        assert_eq!(volume(&[350, 351, 349, 350, 350, 350]).ids(), ["device-saturated"]);
+    }
+
+    fn runs(of: &[(&str, f64, f64)]) -> Vec<&'static str> {
+        let mut host = Written::new();
+        let run = |&(pattern, ios, median): &(&str, f64, f64)| Benchmark {
+            pattern: pattern.into(),
+            read: Direction { ios_per_sec: Some(ios), ..Direction::default() },
+            percentiles_usec: vec![(50.0, median)],
+            ..Benchmark::default()
+        };
+        let benchmarks = of.iter().map(run).collect();
+        host.window.pasted = Some(Box::new(Pasted { benchmarks, ..Pasted::default() }));
         host.ids()
     }
 
     #[test]
-    fn a_flat_rate_at_a_number_that_is_sold_is_a_ceiling() {
-        assert_eq!(paced(&[500, 501, 499, 500, 500, 500, 500, 500, 500, 500])[0], "provider-cap");
-        assert!(!paced(&[500, 600, 400, 500, 550, 450, 500, 500, 500, 500]).contains(&"provider-cap"), "it varies");
-        assert!(!paced(&[452; 10]).contains(&"provider-cap"), "a number that nobody sells");
-    }
-
-    #[test]
-    fn the_numbers_that_are_sold() {
-        assert!([100.0, 500.0, 3000.0, 16_000.0, 7990.0].into_iter().all(is_sold));
-        assert!(![90.0, 450.0, 1070.0, 3340.0].into_iter().any(is_sold));
+    fn patterns_of_unlike_latency_that_end_at_one_rate_are_metered() {
+        assert!(
+            runs(&[("read", 3302.0, 124.0), ("write", 3350.0, 164.0), ("randread", 3337.0, 254.0)])
+                .contains(&"provider-cap")
+        );
+        assert!(
+            !runs(&[("read", 9302.0, 104.0), ("write", 3350.0, 164.0), ("randread", 3337.0, 254.0)])
+                .contains(&"provider-cap")
+        );
+        assert!(
+            !runs(&[("read", 3302.0, 300.0), ("write", 3350.0, 298.0), ("randread", 3337.0, 299.0)])
+                .contains(&"provider-cap")
+        );
     }
 }

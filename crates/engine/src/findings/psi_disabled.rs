@@ -1,60 +1,76 @@
-//! `psi-disabled`: the kernel could tell who waits, and does not.
+//! `psi-disabled`: the kernel does not say how long tasks wait.
+
+use quell_paste::Statement;
+use quell_units::Gap;
 
 use super::evidence::{evidence, finding, host_subject};
 use super::finding::{Advice, Aspect, Explain, Finding, Severity, Value};
 use super::scene::Scene;
 use super::table::Rule;
-use quell_paste::Statement;
-use quell_units::Gap;
 
 pub(super) const RULE: Rule = Rule {
     id: "psi-disabled",
     explain: Explain {
-        means: "Pressure stall information is built into this kernel and switched off: who waits for how long is known from what \
-            tasks are seen doing alone.",
-        kernel: "With CONFIG_PSI_DEFAULT_DISABLED, or psi=0, the files in /proc/pressure answer EOPNOTSUPP, and cgroups have no \
-            io.pressure.",
-        evidence: "/proc/pressure/io answers EOPNOTSUPP; in a paste, a program that says so. Information on a host, since quell \
-            looks at tasks as well; a warning in a paste, where it is what was asked about.",
-        change: "Boot with psi=1.",
-        undo: "Take the option out again.",
+        means: "Pressure is switched off: neither the host nor a container tells how long its tasks waited. What is found \
+            rests on the disks' counters and on tasks that were seen waiting.",
+        kernel: "Pressure stall information needs CONFIG_PSI, and where that was built with CONFIG_PSI_DEFAULT_DISABLED the \
+            kernel's command line must say psi=1. Until then the files answer EOPNOTSUPP or are not there.",
+        evidence: "Reading /proc/pressure/io gave EOPNOTSUPP; in a paste a program's own message of that.",
+        change: "Add psi=1 to the kernel's command line and start the host anew. It costs next to nothing.",
+        undo: "Take it out again.",
     },
     find,
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    let refused = scene.statements().any(|statement| *statement == Statement::PressureRefused);
-    if !refused && scene.window.t1.system.io_pressure != Err(Gap::Disabled) {
-        return Vec::new();
-    }
-    vec![Finding {
-        severity: if refused { Severity::Warning } else { Severity::Info },
+    let off = scene.window.t1.system.io_pressure == Err(Gap::Disabled);
+    let pasted = scene.window.pasted.as_ref();
+    let said = pasted.is_some_and(|pasted| pasted.statements.contains(&Statement::PressureRefused));
+    let found = (off || said).then(|| Finding {
+        // Who pastes the message asks about it; on a live host it only takes something from what can be said.
+        severity: if said { Severity::Warning } else { Severity::Info },
         confidence: 0.95,
-        summary: "this kernel's pressure stall information is switched off: it does not tell who waits".into(),
+        summary: "pressure is switched off in this kernel: nothing tells how long tasks wait".to_owned(),
         evidence: vec![evidence(
             Aspect::Tasks,
-            "/proc/pressure",
+            "pressure",
             Value::Word("EOPNOTSUPP".into()),
-            "/proc/pressure/io",
+            if said { "the message" } else { "/proc/pressure/io" },
         )],
-        advice: vec![
-            Advice::text("boot with psi=1 on the kernel's command line").risk("a few cycles at each switch of a task"),
-        ],
+        advice: vec![Advice::text("add psi=1 to the kernel's command line and start the host anew")],
         ..finding(RULE.id, host_subject())
-    }]
+    });
+    found.into_iter().collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::findings::written::Written;
+    use quell_paste::{Pasted, Statement};
     use quell_units::Gap;
 
+    use crate::findings::Severity;
+    use crate::findings::written::{Did, Written};
+
+    fn host() -> Written {
+        let mut host = Written::new();
+        host.disk(0, "sda", "/sys/devices/pci0000:00/ata1/block/sda", Did::default());
+        host
+    }
+
     #[test]
-    fn files_that_are_switched_off_are_told_from_files_that_are_not_there() {
-        for (gap, found) in [(Gap::Disabled, true), (Gap::NotInKernel, false)] {
-            let mut host = Written::new();
-            host.window.t1.system.io_pressure = Err(gap);
-            assert_eq!(host.ids().contains(&"psi-disabled"), found);
-        }
+    fn pressure_that_is_switched_off_is_information_on_a_host_and_an_answer_to_who_asks() {
+        let mut live = host();
+        live.window.t1.system.io_pressure = Err(Gap::Disabled);
+        assert_eq!(live.ids(), ["healthy", "psi-disabled"]);
+        let mut pasted = host();
+        let statements = vec![Statement::PressureRefused];
+        pasted.window.pasted = Some(Box::new(Pasted { statements, ..Pasted::default() }));
+        let first = &pasted.findings()[0];
+        assert_eq!((first.id, first.severity), ("psi-disabled", Severity::Warning));
+    }
+
+    #[test]
+    fn pressure_that_works_is_not_called_off() {
+        assert_eq!(host().ids(), ["healthy"]);
     }
 }

@@ -1,78 +1,124 @@
-//! `raid-rebuild`: an md array is reading or writing all of its members besides its work.
+//! `raid-rebuild`: an md array reads or writes its members from end to end beside its users.
 
 use super::advise;
-use super::evidence::{disk_subject, evidence, finding, of_disk};
-use super::finding::{Aspect, Explain, Finding, Value};
+use super::evidence::{disk_subject, evidence, finding, host_subject, of_disk, of_stall, subject};
+use super::finding::{Advice, Aspect, Explain, Finding, Value};
 use super::scene::{Disk, Scene};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
     id: "raid-rebuild",
     explain: Explain {
-        means: "An md array is being checked, resynced, recovered or reshaped: each member is read or written from end to \
-            end, and everybody else's requests go between.",
-        kernel: "md gives way to other I/O down to speed_limit_min (1,000 KiB/s a member by default) and takes up to \
-            speed_limit_max (200,000 KiB/s). On spinning disks the head goes back and forth between the two.",
-        evidence: "md/sync_action of the array is neither idle nor frozen; in a paste the progress line of /proc/mdstat.",
-        change: "Lower dev.raid.speed_limit_max, or the array's own md/sync_speed_max, while the work matters more; move \
-            the monthly check (mdcheck, checkarray) to a quiet night.",
-        undo: "Write the old limit back. A check may be stopped (idle) and loses nothing; a recovery should go on.",
+        means: "The array is being rebuilt, checked or reshaped: its disks work for that and for you, and each request \
+            stands behind large ones.",
+        kernel: "md reads every member from end to end (check, resync) or writes one (recovery), as fast as \
+            sync_speed_max lets it and never slower than sync_speed_min, whoever else wants the disks. Its thread is in \
+            the root cgroup, where no io.max and no weight reaches it.",
+        evidence: "md/sync_action of an array that says anything but idle or frozen.",
+        change: "Lower sync_speed_max of this array while people work, and let it run at night. A lower speed makes a \
+            recovery last longer, and until its end the array has less or no redundancy.",
+        undo: "Write `system` to sync_speed_max: the limit of the whole host counts again.",
     },
     find,
 };
 
+/// What md says when it only serves.
+const AT_REST: [&str; 2] = ["idle", "frozen"];
+
 fn find(scene: &Scene) -> Vec<Finding> {
-    scene.disks.iter().filter_map(|disk| rebuild(scene, disk)).collect()
+    let arrays = scene.disks.iter().filter_map(|disk| Some(rebuild(scene, disk, action(disk)?)));
+    arrays.chain(pasted(scene)).collect()
 }
 
-fn rebuild(scene: &Scene, disk: &Disk) -> Option<Finding> {
-    let array = disk.queue()?.multi_disk.as_ref()?;
-    let action = array.sync_action.as_ref().ok().filter(|action| !matches!(action.as_str(), "idle" | "frozen" | ""))?;
+fn action<'d>(disk: &'d Disk<'_>) -> Option<&'d str> {
+    let action = disk.queue()?.multi_disk.as_ref()?.sync_action.as_deref().ok()?;
+    (!action.is_empty() && !AT_REST.contains(&action)).then_some(action)
+}
+
+fn rebuild(scene: &Scene, disk: &Disk, action: &str) -> Finding {
+    let user = scene.users(disk).map(|(workload, _)| workload).find(|workload| !workload.is_kernel());
     let source = format!("/sys/block/{}/md/sync_action", disk.name);
-    let mut out = vec![evidence(Aspect::Device, "doing", Value::Word(action.clone()), source)];
-    if let Some(progress) = progress(scene, disk) {
-        out.push(evidence(Aspect::Device, "done", Value::Word(progress), "/proc/mdstat"));
+    let mut out = vec![evidence(Aspect::Device, "sync_action", Value::Word(action.to_owned()), source)];
+    for member in scene.leaves(disk.dev) {
+        out.extend(of_disk(member));
     }
-    let slowest = scene.leaves(disk.dev).max_by(|a, b| a.queue_length_avg().total_cmp(&b.queue_length_avg()));
-    out.extend(slowest.filter(|leaf| leaf.rates.is_some()).into_iter().flat_map(of_disk));
-    let waits = scene.workloads.iter().map(super::scene::Workload::stall_ratio).fold(0.0, f64::max);
-    let name = disk.name;
-    let command = advise::plain(name.as_str()).map(|name| format!("echo 20000 > /sys/block/{name}/md/sync_speed_max"));
-    let undo = advise::plain(name.as_str()).map(|name| format!("echo system > /sys/block/{name}/md/sync_speed_max"));
-    let advice = advise::look(format!("hold the {action} to 20 MB/s a member while others need the disks"), command);
-    Some(Finding {
+    if let Some(workload) = user {
+        out.extend(of_stall(scene, workload, Aspect::Victim));
+    }
+    Finding {
         confidence: 0.9,
-        summary: format!("{name} is busy with a {action}: every member is gone through from end to end"),
+        summary: format!("{} does a {action} beside its users' requests", disk.name),
         evidence: out,
-        advice: vec![
-            super::Advice { undo, ..advice }.risk("it takes longer; a degraded array stays so that much longer"),
-        ],
-        stall_ratio: waits.max(0.3),
-        ..finding(RULE.id, disk_subject(disk))
-    })
+        advice: vec![slower(disk)],
+        stall_ratio: user.map_or(0.3, |workload| workload.stall_ratio().max(0.3)),
+        ..finding(RULE.id, user.map_or(disk_subject(disk), |workload| subject(workload, Some(disk.name))))
+    }
 }
 
-/// How far it is, where a paste tells.
-fn progress(scene: &Scene, disk: &Disk) -> Option<String> {
-    let facts = &scene.window.pasted.as_deref()?.devices;
-    facts.iter().find(|fact| fact.name == disk.name.as_str())?.sync.as_ref()?.1.clone()
+/// 10 MB/s for each member: what even one spinning disk gives beside a workload.
+fn slower(disk: &Disk) -> Advice {
+    let file = advise::plain(&format!("/sys/block/{}/md/sync_speed_max", disk.name));
+    let set = |value: &str| Some(format!("echo {value} > {}", file.as_ref()?));
+    Advice::text("slow it down while people work: sync_speed_max is in KiB/s for each member")
+        .with(set("10000").zip(set("system")))
+        .risk("it takes longer, and a recovery leaves the array without its redundancy until it ends")
+}
+
+/// Arrays of a paste that no device of the snapshot stands for.
+fn pasted(scene: &Scene) -> Vec<Finding> {
+    let Some(pasted) = &scene.window.pasted else { return Vec::new() };
+    let told = |name: &str| scene.disks.iter().any(|disk| disk.name.as_str() == name && action(disk).is_some());
+    let facts = pasted.devices.iter().filter(|fact| !told(&fact.name));
+    facts
+        .filter_map(|fact| {
+            let (action, done) = fact.sync.as_ref()?;
+            let name = quell_units::escape(fact.name.as_bytes()).to_string();
+            let mut out = vec![evidence(Aspect::Device, "sync_action", Value::Word(action.clone()), "/proc/mdstat")];
+            if let Some(done) = done {
+                out.push(evidence(Aspect::Device, "done", Value::Word(done.clone()), "/proc/mdstat"));
+            }
+            let device = scene.disks.iter().find(|disk| disk.name.as_str() == fact.name);
+            Some(Finding {
+                confidence: 0.9,
+                summary: format!("{name} does a {action} beside its users' requests"),
+                evidence: out,
+                advice: vec![Advice::text("slow it down while people work: sync_speed_max of the array, in KiB/s")],
+                stall_ratio: 0.3,
+                ..finding(RULE.id, device.map_or(host_subject(), disk_subject))
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::findings::written::{Did, Written};
+    use crate::findings::written::{Did, Written, number};
     use crate::snapshot::MultiDisk;
 
+    fn array(action: &str) -> Written {
+        let mut host = Written::new();
+        let did = Did { reads: 60, read_bytes: 60 * 500_000, read_usec: 30_000, util_pct: 90, ..Did::default() };
+        host.disk(0, "sda", "/sys/devices/pci0000:00/ata1/block/sda", did);
+        host.disk(1, "sdb", "/sys/devices/pci0000:00/ata2/block/sdb", did);
+        host.disk(9, "md0", "/sys/devices/virtual/block/md0", Did::default());
+        host.change("md0", |device| {
+            device.slaves = vec![number(0), number(1)];
+            let sync_action = Ok(action.into());
+            device.queue.as_mut().unwrap().multi_disk = Some(MultiDisk { level: Ok("raid1".into()), sync_action });
+        });
+        host
+    }
+
     #[test]
-    fn an_array_that_resyncs_is_told_and_an_idle_one_is_not() {
-        for (action, found) in [("resync", true), ("check", true), ("idle", false), ("frozen", false)] {
-            let mut host = Written::new();
-            host.disk(0, "md0", "/sys/devices/virtual/block/md0", Did::default());
-            host.change("md0", |device| {
-                let array = MultiDisk { level: Ok("raid1".into()), sync_action: Ok(action.into()) };
-                device.queue.as_mut().unwrap().multi_disk = Some(array);
-            });
-            assert_eq!(host.ids().contains(&"raid-rebuild"), found, "{action}");
-        }
+    fn an_array_that_is_checked_is_named_with_the_file_that_slows_it() {
+        let findings = array("check").findings();
+        assert_eq!(findings[0].id, "raid-rebuild");
+        let command = findings[0].advice[0].command.as_deref();
+        assert_eq!(command, Some("echo 10000 > /sys/block/md0/md/sync_speed_max"));
+    }
+
+    #[test]
+    fn an_array_that_only_serves_is_not() {
+        assert!(!array("idle").ids().contains(&"raid-rebuild"));
     }
 }

@@ -1,99 +1,155 @@
-//! `rotational-misreported`: a disk that does what no spinning disk can says that it spins.
+//! `rotational-misreported`: the kernel takes a disk without moving parts for a spinning one.
 
 use quell_kfile::io_cost_qos::Ctrl;
 
-use super::evidence::{disk_subject, evidence, finding, of_disk};
+use super::advise;
+use super::evidence::{disk_subject, evidence, finding, of_disk, of_stall, subject};
 use super::finding::{Aspect, Explain, Finding, Severity, Value};
-use super::scene::{Disk, Scene};
+use super::scene::{Disk, DiskClass, Engine, Scene};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
     id: "rotational-misreported",
     explain: Explain {
-        means: "queue/rotational says that the disk spins, and its requests say that it does not. What goes by the flag goes \
-            wrong: the scheduler, read-ahead, iocost's model, bfq's waiting for the next request.",
-        kernel: "RAID cards, SAN and cloud volumes and emulated disks report no rotation rate, and the kernel then takes them \
-            for spinning ones. With the flag bfq idles for a reader's next request, iocost picks a model of a hard disk, and \
-            write-back throttling aims at 75 ms in place of 2.",
-        evidence: "rotational is 1 and small requests (16 KiB and less) come at more than 500 a second or take less than 2 ms. A \
-            warning where bfq, iocost with ctrl=auto or write-back throttling acts on the disk.",
-        change: "Set the flag by a udev rule that goes by the model: ATTR{queue/rotational}=\"0\".",
-        undo: "Write 1 again, and take the rule away.",
+        means: "The disk says that it spins, and it does not. What the kernel sets by that flag is then set for a disk that \
+            seeks.",
+        kernel: "RAID controllers, USB bridges and hypervisors often say rotational=1 for flash. By it iocost's ctrl=auto picks \
+            a model of some 370 random reads a second, bfq idles 8 ms between readers, write-back throttling aims at \
+            75 ms instead of 2, and distributions' udev rules choose a scheduler and read-ahead.",
+        evidence: "queue/rotational is 1 on an NVMe disk, on one whose model names an SSD, or on a volume or disk that \
+            answers small reads faster or more often than a head can move. A warning where iocost's ctrl=auto or bfq acts \
+            on it and somebody waits, else information.",
+        change: "Write 0 to queue/rotational, and keep it by a udev rule; then choose the scheduler anew.",
+        undo: "Write 1 back.",
     },
     find,
 };
 
+/// More small reads than heads can make: a fast spinning disk does under 200 random ones.
+const READS_PER_SEC: f64 = 500.0;
+/// bfq on a flash disk with several readers lets it do less than that; a fast spinning disk stays below all the same.
+const READS_PER_SEC_UNDER_BFQ: f64 = 250.0;
+const SIZE_BYTES: f64 = 16.0 * 1024.0;
+
 fn find(scene: &Scene) -> Vec<Finding> {
-    scene.leaf_disks().filter_map(|disk| misreported(scene, disk)).collect()
+    scene.leaf_disks().filter(|disk| says_it_spins(disk)).filter_map(|disk| misreported(scene, disk)).collect()
+}
+
+fn says_it_spins(disk: &Disk) -> bool {
+    disk.queue().is_some_and(|queue| queue.rotational == Ok(true))
+}
+
+/// Whether its name or model says that nothing spins in it.
+pub(super) fn is_flash(disk: &Disk) -> bool {
+    let model = disk.queue().and_then(|queue| queue.model.as_deref().ok()).unwrap_or_default();
+    let says = model.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
+        word.eq_ignore_ascii_case("ssd") || word.eq_ignore_ascii_case("nvme") || word.eq_ignore_ascii_case("flash")
+    });
+    disk.class == DiskClass::Nvme || says
+}
+
+/// Whether it does what no head can: many small reads, of several readers, or each of them at once.
+fn outruns_heads(disk: &Disk, least: f64) -> bool {
+    let Some(rates) = disk.rates else { return false };
+    let read = rates.read;
+    let small = read.size_bytes_avg.is_some_and(|size| size <= SIZE_BYTES) && read.merged_pct < 10.0;
+    // One reader alone may read in order, which a spinning disk does as fast.
+    let several = rates.queue_length_avg >= 1.5;
+    small && several && read.ios_per_sec >= least
 }
 
 fn misreported(scene: &Scene, disk: &Disk) -> Option<Finding> {
-    let queue = disk.queue()?;
-    let is_nvme = disk.name.as_str().starts_with("nvme");
-    if queue.rotational != Ok(true) || !disk.rate_gate() || !(disk.is_surely_flash() || is_nvme) {
+    let acts = what_acts(scene, disk);
+    let least = if acts == Some("bfq") { READS_PER_SEC_UNDER_BFQ } else { READS_PER_SEC };
+    // A spinning disk that a controller's cache serves looks as fast for a while: a volume's flag is worth less.
+    let outruns = disk.class == DiskClass::Virtual && outruns_heads(disk, least);
+    if !is_flash(disk) && !outruns {
         return None;
     }
-    let acts = acts_on_it(scene, disk);
+    let user = scene.main_user(disk);
+    let stall = user.map_or(0.0, |(workload, _)| workload.stall_ratio());
+    let warns = acts.is_some() && stall >= 0.2;
     let source = format!("/sys/block/{}/queue/rotational", disk.name);
-    let mut out = vec![evidence(Aspect::Device, "rotational", Value::Number(1.0), source)];
-    out.extend(acts.map(|what| evidence(Aspect::Device, "goes by it", Value::Word(what.into()), "/sys/block")));
+    let mut out = vec![evidence(Aspect::Device, "rotational", Value::Word("1".into()), source)];
+    if let Some(acts) = acts {
+        out.push(evidence(Aspect::Device, "acts on it", Value::Word(acts.to_owned()), "/sys/block/*/queue"));
+    }
     out.extend(of_disk(disk));
-    let because = acts.map_or_else(String::new, |what| format!(", and {what} goes by that"));
-    let advice = super::advise::set_queue(
-        disk,
-        "rotational",
-        "0",
-        "1",
-        "tell the kernel that it does not spin; a udev rule keeps it so",
-    );
+    if let Some((workload, _)) = user {
+        out.extend(of_stall(scene, workload, Aspect::Victim));
+    }
+    let by = acts.map_or(String::new(), |acts| format!(", and {acts} acts on it"));
+    let advice = advise::set_queue(disk, "rotational", "0", "1", "say that it does not spin, by a udev rule as well");
     Some(Finding {
-        severity: if acts.is_some() { Severity::Warning } else { Severity::Info },
-        confidence: 0.8,
-        summary: format!("{} says that it spins, and it does not{because}", disk.name),
+        severity: if warns { Severity::Warning } else { Severity::Info },
+        confidence: if is_flash(disk) { 0.9 } else { 0.6 },
+        summary: format!("{} says that it spins and does not{by}", disk.name),
         evidence: out,
         advice: vec![advice],
-        stall_ratio: 0.2,
-        ..finding(RULE.id, disk_subject(disk))
+        stall_ratio: stall,
+        ..finding(RULE.id, user.map_or(disk_subject(disk), |(workload, _)| subject(workload, Some(disk.name))))
     })
 }
 
-/// What goes by the flag on this disk.
-fn acts_on_it(scene: &Scene, disk: &Disk) -> Option<&'static str> {
-    let cost = scene.root_config().and_then(|root| root.cost_qos.as_ref().ok());
-    let auto =
-        cost.is_some_and(|rows| rows.iter().any(|row| row.dev == disk.dev && row.enabled && row.ctrl == Ctrl::Auto));
-    let wbt = disk.queue().is_some_and(|queue| queue.wbt_target_usec.is_ok_and(|usec| usec > 0));
-    match disk.scheduler() {
-        Some("bfq") => Some("bfq"),
-        _ if auto => Some("iocost's model"),
-        _ if wbt => Some("write-back throttling"),
-        _ => None,
+/// What takes the flag at its word here, and was not chosen for the weights that somebody set.
+fn what_acts(scene: &Scene, disk: &Disk) -> Option<&'static str> {
+    let qos = scene.root_config().and_then(|config| config.cost_qos.as_deref().ok()).unwrap_or_default();
+    if qos.iter().any(|row| row.dev == disk.dev && row.enabled && row.ctrl == Ctrl::Auto) {
+        return Some("iocost");
     }
+    let weights = |path| Engine::Bfq.weight(scene.config(path)?, disk.dev);
+    let mut set = scene.users(disk).filter_map(|(workload, _)| weights(&workload.path));
+    let first = set.next();
+    let chosen = first.is_some_and(|first| set.any(|other| other != first));
+    (disk.scheduler() == Some("bfq") && !chosen).then_some("bfq")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::findings::written::{Did, Written};
+    use quell_kfile::scheduler::Scheduler;
 
-    fn disk(scheduler: &str, reads: u64, usec: u64) -> Option<Severity> {
+    use crate::findings::written::{Did, Written};
+    use crate::findings::{Finding, Severity};
+
+    fn volume(scheduler: &str, reads: u64, read_usec: u64) -> Vec<Finding> {
         let mut host = Written::new();
-        let did = Did { reads, read_bytes: reads * 4096, read_usec: usec, util_pct: 50, ..Did::default() };
-        host.disk(0, "sda", "/sys/devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda", did);
+        let did = Did { reads, read_bytes: reads * 4096, read_usec, util_pct: 97, ..Did::default() };
+        host.disk(0, "sda", "/sys/devices/pci0000:00/virtio3/host0/block/sda", did);
+        host.cgroup("tenants/app", 0.4, &[(0, reads, 0, reads * 4096)]);
         host.change("sda", |device| {
             let queue = device.queue.as_mut().unwrap();
             queue.rotational = Ok(true);
-            queue.wbt_target_usec = Err(quell_units::Gap::NotInKernel);
-            queue.scheduler =
-                Ok(quell_kfile::scheduler::Scheduler { active: scheduler.into(), available: vec![scheduler.into()] });
+            queue.scheduler = Ok(Scheduler { active: scheduler.into(), available: vec![scheduler.into()] });
         });
-        host.findings().into_iter().find(|finding| finding.id == RULE.id).map(|finding| finding.severity)
+        let findings = host.findings();
+        findings.into_iter().filter(|finding| finding.id == "rotational-misreported").collect()
     }
 
     #[test]
-    fn what_no_spinning_disk_does_is_told_and_is_a_warning_where_something_goes_by_it() {
-        assert_eq!(disk("mq-deadline", 4000, 200), Some(Severity::Info));
-        assert_eq!(disk("bfq", 4000, 200), Some(Severity::Warning));
-        assert_eq!(disk("bfq", 120, 8000), None, "a disk that spins");
+    fn a_volume_that_outruns_any_head_under_bfq_is_a_warning_and_without_it_information() {
+        assert_eq!(volume("bfq", 380, 6500)[0].severity, Severity::Warning);
+        assert_eq!(volume("none", 900, 3000)[0].severity, Severity::Info);
+    }
+
+    #[test]
+    fn a_volume_as_slow_as_a_head_may_well_spin() {
+        assert!(volume("bfq", 150, 12_000).is_empty());
+        assert!(volume("none", 380, 6500).is_empty());
+    }
+
+    #[test]
+    fn a_model_that_names_itself_needs_no_load() {
+        let mut host = Written::new();
+        host.disk(0, "sda", "/sys/devices/pci0000:00/ata1/block/sda", Did::default());
+        let with = |host: &mut Written, model: &str| {
+            host.change("sda", |device| {
+                let queue = device.queue.as_mut().unwrap();
+                queue.rotational = Ok(true);
+                queue.model = Ok(model.into());
+            });
+            host.ids().contains(&"rotational-misreported")
+        };
+        assert!(with(&mut host, "Samsung SSD 870"));
+        assert!(!with(&mut host, "ST4000NM0035"));
     }
 }

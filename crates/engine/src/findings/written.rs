@@ -95,8 +95,12 @@ impl Written {
     /// threads that wait, by cgroup, number and kernel function.
     pub(super) fn look(&mut self, ms: u64, disks: &[(u32, u64, u64)], blocked: &[(&str, u32, &str)]) -> &mut Self {
         let at = MonoMicros(self.window.t0.clock.system.0 + ms * 1000);
-        let disks =
-            disks.iter().map(|&(minor, in_flight, completed)| DiskLook { dev: number(minor), in_flight, completed });
+        let disks = disks.iter().map(|&(minor, in_flight, completed)| DiskLook {
+            dev: number(minor),
+            in_flight,
+            completed,
+            bytes: Some(Bytes(completed * 4096)),
+        });
         let blocked = blocked.iter().map(|&(path, tid, channel)| task(path, tid, channel));
         self.window.looks.push(Look { at, disks: disks.collect(), blocked: blocked.collect(), ..Look::default() });
         self

@@ -74,8 +74,6 @@ pub struct MemoryRates {
     pub refault_anon_pages_per_sec: Option<f64>,
     /// Pages looked at by reclaim.
     pub scan_pages_per_sec: Option<f64>,
-    /// Page faults that had to read.
-    pub major_faults_per_sec: Option<f64>,
 }
 
 /// The rates of every cgroup of the later snapshot.
@@ -162,6 +160,5 @@ fn rates_memory(was: Option<&Cgroup>, now: &Cgroup, span: Known<Micros>) -> Know
         refault_file_pages_per_sec: per_sec(was.refault_file_pages, now.refault_file_pages)?,
         refault_anon_pages_per_sec: per_sec(was.refault_anon_pages, now.refault_anon_pages)?,
         scan_pages_per_sec: per_sec(was.scan_pages, now.scan_pages)?,
-        major_faults_per_sec: per_sec(was.major_faults, now.major_faults)?,
     })
 }

@@ -1,7 +1,7 @@
 //! Processes, and the light looks at those that wait.
 
 use quell_kfile::pid_io::PidIo;
-use quell_units::{CgroupPath, DevNum, Known, MonoMicros};
+use quell_units::{Bytes, CgroupPath, DevNum, Known, MonoMicros};
 use serde::{Deserialize, Serialize};
 
 /// One process, or one thread in uninterruptible sleep.
@@ -53,4 +53,7 @@ pub struct DiskLook {
     pub in_flight: u64,
     /// Requests completed since boot: reads, writes, discards and flushes.
     pub completed: u64,
+    /// Bytes read and written since boot; `None` in recordings from before they were kept.
+    #[serde(default)]
+    pub bytes: Option<Bytes>,
 }

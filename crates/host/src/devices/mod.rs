@@ -96,6 +96,7 @@ impl Devices {
             dev: *dev,
             in_flight: counters.in_flight,
             completed: counters.completed(),
+            bytes: Some(counters.read.sectors.bytes().saturating_add(counters.write.sectors.bytes())),
         };
         disks.map(look).collect()
     }

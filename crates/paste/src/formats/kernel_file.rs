@@ -6,8 +6,7 @@
 
 use crate::formats::{Format, Open};
 use crate::line::Line;
-use crate::number::decimal;
-use crate::pasted::{Pasted, PressureAverages};
+use crate::pasted::Pasted;
 
 pub(crate) const FORMAT: Format = Format { name: "kernel files", open };
 
@@ -138,9 +137,6 @@ impl Open for Files {
     fn close(mut self: Box<Self>, pasted: &mut Pasted) {
         self.end_file();
         for (path, bytes, stamp, line_no) in self.done {
-            if path.contains("pressure") {
-                pasted.pressures.extend(averages(&path, &bytes));
-            }
             if !pasted.add_reading(&path, bytes, stamp) {
                 pasted.unread.add(line_no, 1, &path);
             }
@@ -171,20 +167,6 @@ impl Files {
             self.done.push((path, bytes, stamp, self.first_line));
         }
     }
-}
-
-/// The averages in a pressure file; the counter beside them is `kfile`'s.
-fn averages(path: &str, bytes: &[u8]) -> Option<PressureAverages> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let of = |kind: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(kind))?;
-        let value = |key: &str| {
-            let (_, rest) = line.split_once(key)?;
-            decimal(rest.split_ascii_whitespace().next()?)
-        };
-        Some([value("avg10=")?, value("avg60=")?, value("avg300=")?])
-    };
-    Some(PressureAverages { path: path.to_owned(), some_pct: of("some "), full_pct: of("full ") })
 }
 
 /// The file and the content of a line of `grep . FILES`: `/sys/block/sda/queue/scheduler:[none] mq-deadline`.
