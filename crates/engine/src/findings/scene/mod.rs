@@ -5,6 +5,7 @@
 
 mod asked;
 mod budget;
+mod bypass;
 mod cap;
 mod contention;
 mod disk;
@@ -14,6 +15,7 @@ mod workload;
 
 pub use asked::Named;
 pub use budget::Budget;
+pub use bypass::Bypass;
 pub use cap::{Cap, CapKey};
 pub use contention::Contention;
 pub use disk::{Disk, DiskClass, Share, Trust};
