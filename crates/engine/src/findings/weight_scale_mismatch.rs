@@ -148,4 +148,27 @@ mod tests {
         assert!(!says([(200, 200), (100, 100)]), "bfq was told by itself");
         assert!(!says([(100, 100), (100, 100)]));
     }
+
+    #[test]
+    fn a_runtimes_weight_beside_a_plain_100_under_iocost_is_named() {
+        let says = |path: &str, weight: u32| {
+            let mut host = Written::new();
+            let did = Did { reads: 1000, read_bytes: 4_096_000, read_usec: 3000, util_pct: 99, ..Did::default() };
+            host.disk(0, "sda", "/sys/devices/pci0000:00/ata1/block", did);
+            let qos = b"8:0 enable=1 ctrl=user rpct=0.00 rlat=50000 wpct=0.00 wlat=50000 min=100.00 max=100.00\n";
+            host.configure("", |config| config.cost_qos = Ok(quell_kfile::io_cost_qos::parse(qos).value));
+            host.cgroup("docker", 0.0, &[(0, 1000, 0, 4_096_000)]);
+            host.configure("docker", |config| {
+                config.io_weight = Ok(Weights { default: 100, devices: Vec::new() });
+            });
+            for (path, weight) in [(path, weight), ("docker/bb", 100)] {
+                host.cgroup(path, 0.0, &[(0, 500, 0, 2_048_000)]);
+                host.configure(path, |config| config.io_weight = Ok(Weights { default: weight, devices: Vec::new() }));
+            }
+            host.ids().contains(&"weight-scale-mismatch")
+        };
+        assert!(says("docker/aa", 910), "--blkio-weight 100");
+        assert!(!says("docker/aa", 900), "written by hand, and meant");
+        assert!(!says("other", 910), "no runtime set it");
+    }
 }
