@@ -108,17 +108,17 @@ pub fn shares(
 /// What systemd writes to `io.bfq.weight` for an `IOWeight=` (1 to 10000).
 ///
 /// Up to 100 the same; above, what is over 100 is mapped from 9900 steps to 900 (`BFQ_WEIGHT` in systemd's
-/// `src/core/cgroup.c`, since version 244). `io.weight` takes `IOWeight=` as it is.
+/// `cgroup-util.h`). `io.weight` takes `IOWeight=` as it is.
 #[must_use]
 pub const fn bfq_weight_of_systemd(io_weight: u64) -> u64 {
     if io_weight <= 100 { io_weight } else { 100 + (io_weight - 100).saturating_mul(900) / 9900 }
 }
 
-/// What runc and crun write to `io.weight` for docker's and podman's `--blkio-weight` (10 to 1000); 0 is none asked.
+/// What runtimes write to `io.weight` for docker's and podman's `--blkio-weight` (10 to 1000); 0 is none asked.
 ///
-/// Linear from 10..1000 to 1..10000: `1 + (w - 10) * 9999 / 990` (runc's `ConvertBlkIOToIOWeight`, crun's
-/// `src/libcrun/cgroup-resources.c`), so that their 100 becomes 910 while the kernel's own default stays at 100. Where
-/// `io.bfq.weight` exists both write the weight there as it is, and leave `io.weight` alone.
+/// Linear from 10..1000 to 1..10000: `1 + (w - 10) * 9999 / 990` (runc's `ConvertBlkIOToIOWeightValue`; crun has the same
+/// formula), so that 100 becomes 910 while the kernel's own default stays at 100. Where `io.bfq.weight` exists runc writes
+/// the weight there as it is, and leaves `io.weight` alone; some versions of crun wrote the converted one there.
 #[must_use]
 pub const fn io_weight_of_runtime(blkio_weight: u64) -> u64 {
     if blkio_weight == 0 { 0 } else { 1 + blkio_weight.saturating_sub(10).saturating_mul(9999) / 990 }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn scales_are_converted_as_their_owners_do() {
-        assert_eq!([50, 100, 200, 10_000].map(bfq_weight_of_systemd), [50, 100, 109, 1000]);
-        assert_eq!([0, 10, 100, 500, 1000].map(io_weight_of_runtime), [0, 1, 910, 4950, 10_000]);
+        assert_eq!([50, 100, 200, 500, 5000, 10_000].map(bfq_weight_of_systemd), [50, 100, 109, 136, 545, 1000]);
+        assert_eq!([0, 10, 100, 500, 750, 1000].map(io_weight_of_runtime), [0, 1, 910, 4950, 7475, 10_000]);
     }
 }
