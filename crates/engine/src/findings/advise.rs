@@ -49,6 +49,18 @@ pub(super) fn cap_at_half(scene: &Scene, workload: &Workload, disk: &Disk) -> Ad
     Advice::text(text).risk(risk).with(set_cap(scene, &workload.path, disk.dev, key, Some(limit)))
 }
 
+/// Advice to set a limit on a device.
+pub(super) fn cap(
+    scene: &Scene,
+    path: &CgroupPath,
+    dev: DevNum,
+    key: CapKey,
+    limit_per_sec: f64,
+    text: impl Into<String>,
+) -> Advice {
+    Advice::text(text).with(set_cap(scene, path, dev, key, Some(whole(limit_per_sec))))
+}
+
 /// Advice to raise or lift a limit.
 pub(super) fn lift(scene: &Scene, path: &CgroupPath, dev: DevNum, key: CapKey, text: impl Into<String>) -> Advice {
     Advice::text(text).with(set_cap(scene, path, dev, key, None))

@@ -4,6 +4,7 @@ use quell_units::{DevName, count};
 
 use super::finding::{Aspect, Evidence, Finding, Subject, SubjectKind, Value};
 use super::scene::{Disk, Scene, Share, Wait, Workload};
+use super::workload::WorkloadKind;
 use crate::rates::DiskRates;
 
 /// A piece of evidence.
@@ -29,6 +30,25 @@ pub(super) fn disk_subject(disk: &Disk) -> Subject {
 /// The host as a subject.
 pub(super) fn host_subject() -> Subject {
     Subject { kind: SubjectKind::Host, name: "this host".into(), cgroup: None, device: None }
+}
+
+/// Where evidence comes from that stands in a paste and in no file.
+pub(super) const PASTE: &str = "as pasted";
+
+/// Who asked for a setting, as a paste names him; a runtime speaks for the host.
+pub(super) fn asker(by: &str) -> Subject {
+    const RUNTIMES: [&str; 8] = ["docker", "dockerd", "podman", "runc", "crun", "containerd", "kubelet", "systemd"];
+    let kind = match by.strip_prefix("unit/") {
+        Some(_) => WorkloadKind::Unit,
+        None if by.is_empty() || RUNTIMES.contains(&by) => return host_subject(),
+        None => WorkloadKind::Container,
+    };
+    Subject { kind: SubjectKind::Workload(kind), name: safe(by), cgroup: None, device: None }
+}
+
+/// A word of a paste, safe to print.
+pub(super) fn safe(text: &str) -> String {
+    quell_units::escape(text.as_bytes()).into_owned()
 }
 
 /// A finding with nothing in it but its names; the rest is filled in by `..`.

@@ -33,7 +33,7 @@ fn find(scene: &Scene) -> Vec<Finding> {
 
 /// What databases' own logs say of their syncs.
 fn slow_syncs(scene: &Scene) -> Option<Finding> {
-    let syncs = scene.statements().filter_map(|statement| match statement {
+    let syncs = scene.statements().iter().filter_map(|statement| match statement {
         Statement::SlowSync { by, usec } => Some((by, *usec)),
         _ => None,
     });

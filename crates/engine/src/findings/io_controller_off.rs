@@ -1,9 +1,11 @@
 //! `io-controller-off`: cgroups without the io controller: nobody counts their I/O, and nobody can limit it.
 
+use quell_paste::Statement;
 use quell_units::{CgroupPath, Gap};
 
-use super::evidence::{evidence, finding, host_subject};
+use super::evidence::{PASTE, asker, evidence, finding, host_subject, safe};
 use super::finding::{Advice, Aspect, Explain, Finding, Severity, Subject, Value};
+use super::io_not_delegated::{is_a_users, is_rootless};
 use super::scene::{Disk, Scene};
 use super::table::Rule;
 
@@ -15,7 +17,8 @@ pub(super) const RULE: Rule = Rule {
         kernel: "A controller reaches a cgroup only where every cgroup above it names it in cgroup.subtree_control. systemd \
             enables io for a slice when a unit in it sets an IO property or IOAccounting=yes; container runtimes enable \
             what they are asked for.",
-        evidence: "Populated cgroups whose cgroup.controllers lacks io while the kernel has it. A warning where a disk is \
+        evidence: "Populated cgroups whose cgroup.controllers lacks io while the kernel has it, those of users' own managers \
+            left out; or a runtime that says so. A warning where a disk is \
             queueing or the host is stalled on I/O, so that the answer is hidden; else information.",
         change: "Name io in cgroup.subtree_control of the cgroup above, on every level; under systemd IOAccounting=yes for \
             a unit among them, or DefaultIOAccounting=yes for all.",
@@ -25,6 +28,32 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
+    let lowest: Vec<&CgroupPath> = without_io(scene).into_iter().filter(|path| !is_a_users(path)).collect();
+    let live = lowest.first().map(|first| off(scene, &lowest, first));
+    live.into_iter().chain(scene.statements().iter().find_map(said_off)).collect()
+}
+
+/// What a runtime says that wants the controller and has the whole host to ask for it.
+fn said_off(said: &Statement) -> Option<Finding> {
+    let Statement::ControllerMissing { by, controller } = said else { return None };
+    let io = matches!(controller.as_str(), "io" | "blkio") && !is_rootless(by);
+    io.then(|| Finding {
+        confidence: 0.8,
+        summary: "the io controller is not there for who asks for a limit: none is set".into(),
+        evidence: vec![evidence(Aspect::Limit, "missing", Value::Word(safe(controller)), PASTE)],
+        advice: vec![
+            super::advise::look(
+                "look who has it and who passes it on",
+                Some("cat /sys/fs/cgroup/cgroup.controllers /sys/fs/cgroup/cgroup.subtree_control".into()),
+            ),
+            Advice::text("enable it from the top down, or set IOAccounting=yes for a unit of that slice"),
+        ],
+        ..finding(RULE.id, asker(by))
+    })
+}
+
+/// The lowest populated cgroups that the controller does not reach.
+pub(super) fn without_io<'s>(scene: &'s Scene) -> Vec<&'s CgroupPath> {
     let is_off = |path: &CgroupPath| {
         let cgroup = scene.cgroup(path);
         cgroup.is_some_and(|cgroup| cgroup.io == Err(Gap::ControllerOff) && cgroup.populated != Ok(false))
@@ -32,9 +61,7 @@ fn find(scene: &Scene) -> Vec<Finding> {
     let all: Vec<&CgroupPath> =
         scene.workloads.iter().map(|workload| &workload.path).filter(|path| is_off(path)).collect();
     // Those above them hold no work of their own: they are on the way, and the command says so.
-    let lowest: Vec<&CgroupPath> =
-        all.iter().copied().filter(|path| !all.iter().any(|other| other != path && other.is_within(path))).collect();
-    lowest.first().map(|first| off(scene, &lowest, first)).into_iter().collect()
+    all.iter().copied().filter(|path| !all.iter().any(|other| other != path && other.is_within(path))).collect()
 }
 
 fn off(scene: &Scene, off: &[&CgroupPath], first: &CgroupPath) -> Finding {

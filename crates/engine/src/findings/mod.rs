@@ -20,6 +20,7 @@ mod written;
 mod asymmetric_members;
 mod burst_credit_exhausted;
 mod cgroup_v1;
+mod cgroup_version_mismatch;
 mod counter_broken;
 mod device_hung;
 mod device_saturated;
@@ -29,12 +30,21 @@ mod fsync_bound;
 mod healthy;
 mod host_memory_thrash;
 mod io_controller_off;
+mod io_not_delegated;
 mod io_uring_false_pressure;
 mod iocost_model_mismatch;
 mod iocost_throttled;
+mod iops_limit_on_buffered;
 mod journal_bound;
 mod journal_shared_stall;
+mod latency_target_unavailable;
 mod latency_target_working;
+mod limit_device_missing;
+mod limit_inert;
+mod limit_on_partition;
+mod limit_value_zero;
+mod limit_vs_backlog;
+mod limit_wrong_layer;
 mod media_without_plp;
 mod memcg_thrash;
 mod noisy_neighbour;
@@ -53,15 +63,20 @@ mod slow_flush;
 mod swap_io;
 mod system_hog;
 mod throttled_by_io_max;
+mod throttling_not_in_kernel;
+mod tool_bug_units;
 mod util_untrustworthy;
 mod wbt_throttled;
+mod weight_engine_conflict;
+mod weight_scale_mismatch;
 mod weight_without_engine;
 mod writeback_storm;
+mod writeback_unattributed;
 
 pub use finding::{Advice, Aspect, Evidence, Explain, Finding, Severity, Subject, SubjectKind, Value};
 pub use rank::find;
 pub use scene::{
-    Backlog, Budget, Cap, CapKey, Commits, Contention, DirtyLimits, Disk, DiskClass, Engine, PAGE_BYTES, Scene, Share,
-    Step, Trust, Wait, WaitKind, Workload,
+    Backlog, Budget, Bypass, Cap, CapKey, Commits, Contention, DirtyLimits, Disk, DiskClass, Engine, Named, PAGE_BYTES,
+    Scene, Share, Step, Trust, Wait, WaitKind, Workload,
 };
 pub use table::{Line, Over, RULES, Rule, rule};

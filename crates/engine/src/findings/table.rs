@@ -5,13 +5,16 @@
 use super::finding::{Explain, Finding};
 use super::scene::Scene;
 use super::{
-    asymmetric_members, burst_credit_exhausted, cgroup_v1, counter_broken, device_hung, device_saturated,
-    dirty_throttled, fragmented_sequential, fsync_bound, healthy, host_memory_thrash, io_controller_off,
-    io_uring_false_pressure, iocost_model_mismatch, iocost_throttled, journal_bound, journal_shared_stall,
-    latency_target_working, media_without_plp, memcg_thrash, noisy_neighbour, not_disk_bound, not_enough_data,
-    nvme_multipath_hidden, provider_cap, psi_disabled, raid_rebuild, readahead_amplification, rotational_misreported,
-    scheduler_mismatch, serial_issuer, slow_device, slow_flush, swap_io, system_hog, throttled_by_io_max,
-    util_untrustworthy, wbt_throttled, weight_without_engine, writeback_storm,
+    asymmetric_members, burst_credit_exhausted, cgroup_v1, cgroup_version_mismatch, counter_broken, device_hung,
+    device_saturated, dirty_throttled, fragmented_sequential, fsync_bound, healthy, host_memory_thrash,
+    io_controller_off, io_not_delegated, io_uring_false_pressure, iocost_model_mismatch, iocost_throttled,
+    iops_limit_on_buffered, journal_bound, journal_shared_stall, latency_target_unavailable, latency_target_working,
+    limit_device_missing, limit_inert, limit_on_partition, limit_value_zero, limit_vs_backlog, limit_wrong_layer,
+    media_without_plp, memcg_thrash, noisy_neighbour, not_disk_bound, not_enough_data, nvme_multipath_hidden,
+    provider_cap, psi_disabled, raid_rebuild, readahead_amplification, rotational_misreported, scheduler_mismatch,
+    serial_issuer, slow_device, slow_flush, swap_io, system_hog, throttled_by_io_max, throttling_not_in_kernel,
+    tool_bug_units, util_untrustworthy, wbt_throttled, weight_engine_conflict, weight_scale_mismatch,
+    weight_without_engine, writeback_storm, writeback_unattributed,
 };
 
 /// One diagnosis.
@@ -77,6 +80,7 @@ pub static RULES: &[Line] = &[
         journal_shared_stall::RULE,
         &[
             ("throttled-by-io-max", VictimOrCulprit),
+            ("limit-vs-backlog", VictimOrCulprit),
             ("dirty-throttled", VictimOrCulprit),
             ("fsync-bound", SameVictim),
             ("journal-bound", SameDisk),
@@ -183,6 +187,17 @@ pub static RULES: &[Line] = &[
             ("fsync-bound", SameVictim),
         ],
     ),
+    line(
+        weight_engine_conflict::RULE,
+        &[
+            ("iocost-throttled", SameDisk),
+            ("iocost-model-mismatch", SameDisk),
+            ("weight-scale-mismatch", SameDisk),
+            ("device-saturated", SameDisk),
+            ("noisy-neighbour", SameDisk),
+        ],
+    ),
+    line(weight_scale_mismatch::RULE, &[("device-saturated", SameDisk)]),
     line(weight_without_engine::RULE, &[("device-saturated", SameDisk)]),
     line(
         burst_credit_exhausted::RULE,
@@ -192,8 +207,23 @@ pub static RULES: &[Line] = &[
     line(system_hog::RULE, &[("device-saturated", SameDisk)]),
     line(noisy_neighbour::RULE, &[("device-saturated", SameDisk)]),
     line(
+        iops_limit_on_buffered::RULE,
+        &[
+            ("throttled-by-io-max", SameVictim),
+            ("dirty-throttled", SameVictim),
+            ("fsync-bound", SameVictim),
+            ("serial-issuer", SameVictim),
+            ("slow-device", SameVictim),
+            ("device-saturated", SameVictim),
+        ],
+    ),
+    // A limit that is not where the I/O is explains why the disk is left to it.
+    line(limit_wrong_layer::RULE, &[("limit-vs-backlog", SameVictim)]),
+    line(limit_inert::RULE, &[("limit-vs-backlog", SameVictim)]),
+    line(
         throttled_by_io_max::RULE,
         &[
+            ("limit-vs-backlog", SameVictim),
             ("dirty-throttled", SameVictim),
             ("fsync-bound", SameVictim),
             ("serial-issuer", SameVictim),
@@ -221,13 +251,24 @@ pub static RULES: &[Line] = &[
     line(serial_issuer::RULE, &[]),
     line(nvme_multipath_hidden::RULE, &[("not-disk-bound", SameDisk)]),
     line(counter_broken::RULE, &[("util-untrustworthy", SameDisk)]),
+    line(limit_on_partition::RULE, &[]),
+    line(limit_device_missing::RULE, &[]),
+    line(limit_value_zero::RULE, &[]),
+    line(cgroup_version_mismatch::RULE, &[]),
+    line(throttling_not_in_kernel::RULE, &[]),
+    line(latency_target_unavailable::RULE, &[]),
     line(io_controller_off::RULE, &[]),
+    line(tool_bug_units::RULE, &[]),
     line(not_enough_data::RULE, &[]),
     line(healthy::RULE, &[]),
     line(media_without_plp::RULE, &[]),
     line(not_disk_bound::RULE, &[]),
     line(util_untrustworthy::RULE, &[]),
     line(psi_disabled::RULE, &[]),
+    line(writeback_unattributed::RULE, &[]),
+    line(io_not_delegated::RULE, &[]),
+    line(util_untrustworthy::RULE, &[]),
+    line(limit_vs_backlog::RULE, &[]),
     line(cgroup_v1::RULE, &[]),
     line(io_uring_false_pressure::RULE, &[]),
 ];

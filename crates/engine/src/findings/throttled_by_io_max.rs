@@ -1,9 +1,10 @@
 //! `throttled-by-io-max`: a workload is at its ceiling and waits above the disk, where no disk counter sees it.
 
-use quell_units::Bytes;
+use quell_paste::{Copied, Statement};
+use quell_units::{Bytes, count};
 
 use super::advise;
-use super::evidence::{evidence, finding, of_disk, of_stall, subject};
+use super::evidence::{PASTE, asker, evidence, finding, of_disk, of_stall, safe, subject};
 use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Value};
 use super::scene::{Cap, CapKey, Disk, Scene, Workload};
 use super::table::Rule;
@@ -20,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
             somebody waits: pressure, a task seen waiting, page cache that piles up, a disk with time to spare, or a \
             rate within 2 % of the limit. Or four fifths of the limit, a stall of three tenths of the time, and a disk \
             that is idle and busy for much less than that; or two seconds of write-back under way, and far more of it than \
-            the requests in the disk's queue hold.",
+            the requests in the disk's queue hold. In a paste: a copy within 2 % of a limit that was asked for or is set.",
         change: "Raise or lift the limit, at the cgroup where it is set, or leave it and know that the wait is meant.",
         undo: "Write the old value back: the keys not named keep theirs.",
     },
@@ -38,7 +39,42 @@ fn find(scene: &Scene) -> Vec<Finding> {
             found.push(finding);
         }
     }
+    found.extend(copied_at_limit(scene));
     found
+}
+
+/// A copy that ran at the rate that was asked for as a limit, within 2 %.
+fn copied_at_limit(scene: &Scene) -> Option<Finding> {
+    let rate = |copied: &Copied| copied.bytes.as_f64() / copied.seconds.max(1e-3);
+    let limits = || {
+        let asked = scene.statements().iter().filter_map(|said| match said {
+            Statement::LimitAsked { by, key, value, .. } => Some((by.clone(), key.clone(), count(*value))),
+            _ => None,
+        });
+        let held =
+            scene.caps.iter().map(|cap| (cap.cgroup.to_string(), cap.key.as_str().to_owned(), cap.limit_per_sec));
+        asked.chain(held).filter(|(_, key, _)| key.ends_with("bps"))
+    };
+    scene.copies().find_map(|copied| {
+        let fits = |key: &str| copied.writes.is_none_or(|writes| writes == (key == "wbps"));
+        let at = |limit: f64| limit > 0.0 && (0.98..=1.02).contains(&(rate(copied) / limit));
+        let (by, key, limit) = limits().find(|(_, key, limit)| fits(key) && at(*limit))?;
+        let shown = Bytes::rounded(limit);
+        Some(Finding {
+            confidence: if copied.direct == Some(true) || copied.synced { 0.95 } else { 0.8 },
+            summary: format!("the copy runs at its limit: {key} {shown}/s is what was asked for, and what it gets"),
+            evidence: vec![
+                evidence(Aspect::Limit, &key, Value::BytesPerSec(limit), PASTE),
+                evidence(Aspect::Victim, "copied", Value::BytesPerSec(rate(copied)), PASTE),
+                evidence(Aspect::Limit, "asked for by", Value::Word(safe(&by)), PASTE),
+            ],
+            advice: vec![Advice::text(
+                "raise or lift the limit where it is set, if the wait is not meant; the disk can do more",
+            )],
+            stall_ratio: 0.5,
+            ..finding(RULE.id, asker(&by))
+        })
+    })
 }
 
 fn throttled(scene: &Scene, cap: &Cap) -> Option<Finding> {
@@ -104,7 +140,7 @@ fn holds_write_back(scene: &Scene, cap: &Cap) -> bool {
 
 /// The workload that the limit holds: of those below it that do a part of what it limits the one that waits most, and
 /// of those that wait alike the one that does most.
-fn held<'s>(scene: &'s Scene, cap: &Cap) -> Option<&'s Workload> {
+pub(super) fn held<'s>(scene: &'s Scene, cap: &Cap) -> Option<&'s Workload> {
     let rate = |workload: &Workload| {
         let io = workload.io_on(cap.dev);
         io.map_or(0.0, |io| if cap.key.is_write() { io.write.bytes_per_sec } else { io.read.bytes_per_sec })
@@ -153,4 +189,30 @@ fn lift(scene: &Scene, cap: &Cap, disk: &Disk) -> Advice {
     let text = format!("raise or lift the limit at {}, if the wait is not meant", cap.cgroup);
     let risk = format!("the others on {} lose what this limit kept for them", disk.name);
     advise::lift(scene, &cap.cgroup, cap.dev, cap.key, text).risk(risk)
+}
+
+#[cfg(test)]
+mod tests {
+    use quell_paste::{Copied, Pasted, Statement};
+    use quell_units::Bytes;
+
+    use crate::findings::written::Written;
+
+    fn says(bytes_per_sec: u64, writes: Option<bool>) -> bool {
+        let mut host = Written::new();
+        let (by, device, key) = ("workspace".into(), String::new(), "wbps".into());
+        let asked = Statement::LimitAsked { by, device, key, value: 10 << 20 };
+        let copied = Copied { bytes: Bytes(bytes_per_sec * 10), seconds: 10.0, writes, ..Copied::default() };
+        host.window.pasted =
+            Some(Box::new(Pasted { statements: vec![asked, Statement::Copied(copied)], ..Pasted::default() }));
+        host.ids().contains(&"throttled-by-io-max")
+    }
+
+    #[test]
+    fn a_copy_at_the_rate_that_was_asked_for_is_held_by_it() {
+        assert!(says(10_584_300, Some(true)));
+        assert!(says(10_584_300, None));
+        assert!(!says(10_584_300, Some(false)), "the limit is for writes");
+        assert!(!says(9_900_000, Some(true)), "a twentieth below it is another reason");
+    }
 }

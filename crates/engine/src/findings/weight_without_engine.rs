@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use quell_paste::Statement;
 use quell_units::CgroupPath;
 
 use super::advise;
-use super::evidence::{evidence, finding, of_disk, subject};
+use super::evidence::{PASTE, asker, evidence, finding, of_disk, safe, subject};
 use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Value};
 use super::scene::{Disk, Engine, Scene, Workload};
 use super::table::Rule;
+use crate::shares::{bfq_weight_of_systemd, io_weight_of_runtime};
 
 pub(super) const RULE: Rule = Rule {
     id: "weight-without-engine",
@@ -17,7 +19,8 @@ pub(super) const RULE: Rule = Rule {
         kernel: "io.weight is heeded by iocost alone, where io.cost.qos says enable=1 for the disk; io.bfq.weight by the \
             bfq scheduler alone. The files take any value without an engine and without an error.",
         evidence: "Siblings with unequal weights that both use a disk for which requests queue, while iocost is off there \
-            and its scheduler is not bfq; or bfq is on and only io.weight differs, or the other way round.",
+            and its scheduler is not bfq; or bfq is on and only io.weight differs, or the other way round. Or a runtime that says that the \
+            kernel has no weights, or a weight that was asked for and is not in the file.",
         change: "Turn on one engine on this disk: iocost with a model that was measured, or bfq on a disk slow enough for \
             it. Or use io.max, which needs none.",
         undo: "`enable=0` for the disk in io.cost.qos; the old name into queue/scheduler.",
@@ -26,7 +29,50 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    scene.leaf_disks().filter(|disk| is_contended(scene, disk)).filter_map(|disk| inert(scene, disk)).collect()
+    let live = scene.leaf_disks().filter(|disk| is_contended(scene, disk)).filter_map(|disk| inert(scene, disk));
+    live.chain(scene.statements().iter().find_map(|said| unheld(scene, said))).collect()
+}
+
+/// A weight that a runtime cannot set, or that was asked for and is not in the cgroup's file.
+fn unheld(scene: &Scene, said: &Statement) -> Option<Finding> {
+    let (by, what, summary) = match said {
+        Statement::KnobMissing { by, knob } if knob.contains("weight") => {
+            (by, knob.clone(), "this kernel has no weights for block I/O: no engine is there to heed one".to_owned())
+        }
+        Statement::WeightAsked { by, device, weight } if is_lost(scene, by, device, *weight) => {
+            let asked = format!("{weight} {device}").trim_end().to_owned();
+            (by, asked, format!("the weight {weight} of {} did not arrive: no engine there takes it", safe(by)))
+        }
+        _ => return None,
+    };
+    Some(Finding {
+        confidence: 0.8,
+        summary,
+        evidence: vec![evidence(Aspect::Limit, "asked for", Value::Word(safe(&what)), PASTE)],
+        advice: vec![
+            Advice::text(
+                "set the disk's scheduler to bfq, which has weights of its own; cfq, which had them once, is gone",
+            ),
+            Advice::text(
+                "or turn on iocost in io.cost.qos, with a measured model; or use io.max, which needs no engine",
+            ),
+        ],
+        ..finding(RULE.id, asker(by))
+    })
+}
+
+/// Whether the files of whom a weight was asked for were read, and hold neither it nor what it is converted to.
+fn is_lost(scene: &Scene, by: &str, device: &str, asked: u64) -> bool {
+    let config = scene.cgroup_of(by).and_then(|cgroup| cgroup.config.as_deref());
+    let files = config.into_iter().flat_map(|config| [&config.io_weight, &config.bfq_weight]).flatten();
+    let scales = [asked, bfq_weight_of_systemd(asked), io_weight_of_runtime(asked)];
+    let mut read = 0;
+    let held = files.inspect(|_| read += 1).any(|weights| {
+        let named = weights.devices.iter().map(|(_, weight)| *weight);
+        let default = device.is_empty().then_some(weights.default);
+        named.chain(default).any(|weight| scales.contains(&u64::from(weight)))
+    });
+    read > 0 && !held
 }
 
 /// A weight matters only where somebody waits for a turn.
@@ -94,4 +140,40 @@ fn advice(scene: &Scene, disk: &Disk, kind: Engine, scheduler: &str) -> Vec<Advi
     let iocost = advise::set_iocost(scene, disk, true, "turn on iocost for this disk, with a measured model")
         .risk("its default model follows `rotational`: a fast virtual disk that says it rotates is cut to a tenth");
     if kind == Engine::Bfq { vec![bfq] } else { vec![iocost, bfq] }
+}
+
+#[cfg(test)]
+mod tests {
+    use quell_kfile::io_weight::Weights;
+    use quell_paste::{Pasted, Statement};
+
+    use crate::findings::written::{Written, number};
+
+    fn says(said: Statement, weights: Weights) -> bool {
+        let mut host = Written::new();
+        host.cgroup("system.slice", 0.0, &[]).cgroup("system.slice/app.service", 0.0, &[]);
+        host.configure("system.slice/app.service", |config| config.io_weight = Ok(weights.clone()));
+        host.window.pasted = Some(Box::new(Pasted { statements: vec![said], ..Pasted::default() }));
+        host.ids().contains(&"weight-without-engine")
+    }
+
+    fn asked(device: &str) -> Statement {
+        Statement::WeightAsked { by: "unit/app.service".into(), device: device.into(), weight: 123 }
+    }
+
+    #[test]
+    fn a_weight_that_did_not_arrive_is_named_and_one_that_did_is_not() {
+        let none = Weights { default: 100, devices: Vec::new() };
+        assert!(says(asked("/"), none.clone()));
+        assert!(says(asked(""), none));
+        assert!(!says(asked("/"), Weights { default: 100, devices: vec![(number(0), 123)] }));
+        assert!(!says(asked(""), Weights { default: 123, devices: Vec::new() }));
+    }
+
+    #[test]
+    fn a_runtime_that_misses_the_weight_is_believed() {
+        let missing = |knob: &str| Statement::KnobMissing { by: "docker".into(), knob: knob.into() };
+        assert!(says(missing("blkio weight"), Weights { default: 100, devices: Vec::new() }));
+        assert!(!says(missing("throttle.read_bps_device"), Weights { default: 100, devices: Vec::new() }));
+    }
 }

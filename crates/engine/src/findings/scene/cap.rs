@@ -72,7 +72,8 @@ impl CapKey {
         }
     }
 
-    fn of(self, io: &CgroupIo) -> f64 {
+    /// What a cgroup did of what it limits: bytes or bios a second.
+    pub(super) const fn of(self, io: &CgroupIo) -> f64 {
         match self {
             Self::ReadBytes => io.read.bytes_per_sec,
             Self::WriteBytes => io.write.bytes_per_sec,

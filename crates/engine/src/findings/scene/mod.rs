@@ -3,7 +3,9 @@
 //! A [`Scene`] makes no finding; it answers the questions that several rules ask (which disk lies lowest, does it queue,
 //! whose bytes are these, who waits for what) so that each of them has one answer.
 
+mod asked;
 mod budget;
+mod bypass;
 mod cap;
 mod contention;
 mod disk;
@@ -12,7 +14,9 @@ mod wait;
 mod weight;
 mod workload;
 
+pub use asked::Named;
 pub use budget::Budget;
+pub use bypass::Bypass;
 pub use cap::{Cap, CapKey};
 pub use contention::Contention;
 pub use disk::{Disk, DiskClass, Share, Trust};
@@ -22,7 +26,6 @@ pub use wait::{Wait, WaitKind};
 pub use weight::Engine;
 pub use workload::Workload;
 
-use quell_paste::Statement;
 use quell_units::{Bytes, CgroupPath, DevNum, Known, Micros, count, ratio};
 
 use crate::rates::Rates;
@@ -54,11 +57,6 @@ impl<'a> Scene<'a> {
         let disks = disk::disks(window, rates, &mut workloads);
         let caps = cap::caps(window, rates);
         Self { window, rates, disks, workloads, caps }
-    }
-
-    /// What programs, the kernel and people said, where it was pasted.
-    pub fn statements(&self) -> impl Iterator<Item = &'a Statement> + use<'a> {
-        self.window.pasted.iter().flat_map(|pasted| &pasted.statements)
     }
 
     /// The disks with nothing below them that were seen at both moments.

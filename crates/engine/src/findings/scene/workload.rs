@@ -56,6 +56,13 @@ impl Workload {
         self.pressure.map(|pressure| pressure.full_pct.unwrap_or(pressure.some_pct))
     }
 
+    /// Bytes that its processes wrote per second, into the page cache or past it, as `/proc/PID/io` counts them when they
+    /// are made and not when they reach a disk.
+    #[must_use]
+    pub const fn process_write_bytes_per_sec(&self) -> f64 {
+        self.process_bytes_per_sec.1
+    }
+
     /// What it did on one device.
     #[must_use]
     pub fn io_on(&self, dev: DevNum) -> Option<&CgroupIo> {
