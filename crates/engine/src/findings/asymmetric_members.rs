@@ -31,9 +31,6 @@ const TIMES: f64 = 3.0;
 const IOS_PER_SEC: f64 = 5.0;
 const IOS: u64 = 50;
 
-/// One direction of a disk.
-type Of = fn(&DiskRates) -> Flow;
-
 fn find(scene: &Scene) -> Vec<Finding> {
     let sets = scene.disks.iter().filter(|disk| disk.device.slaves.len() >= 2);
     let known = sets.filter_map(|set| {
@@ -48,6 +45,9 @@ fn find(scene: &Scene) -> Vec<Finding> {
     found
 }
 
+/// One direction of a disk's rates.
+type Side = fn(&DiskRates) -> Flow;
+
 /// A member that is slow, beside one that is not.
 struct Odd<'s> {
     slow: &'s Disk<'s>,
@@ -60,7 +60,7 @@ struct Odd<'s> {
 fn outlier<'s>(members: &[&'s Disk<'s>], least: f64) -> Option<Odd<'s>> {
     let pairs = members.iter().flat_map(|slow| members.iter().map(move |fast| (*slow, *fast)));
     let odd = pairs.flat_map(|(slow, fast)| {
-        let of: [(&'static str, Of); 2] = [("read", |r| r.read), ("write", |r| r.write)];
+        let of: [(&'static str, Side); 2] = [("read", |r| r.read), ("write", |r| r.write)];
         of.into_iter().filter_map(move |(word, flow)| {
             let awaits_usec = differ(slow, flow(slow.rates?), flow(fast.rates?), least)?;
             Some(Odd { slow, fast, word, awaits_usec })

@@ -1,14 +1,14 @@
 //! `device-hung`: requests went in and none comes out, or a dm device is suspended.
 
+use quell_paste::Statement;
 use quell_units::{Micros, MonoMicros, count};
 
 use super::advise;
-use super::evidence::{disk_subject, evidence, finding, host_subject, of_wait};
+use super::evidence::{disk_subject, evidence, finding, of_wait};
 use super::finding::{Aspect, Evidence, Explain, Finding, Severity, Value};
 use super::scene::{Disk, Scene, Wait};
 use super::table::Rule;
 use crate::snapshot::Snapshot;
-use quell_paste::Statement;
 
 pub(super) const RULE: Rule = Rule {
     id: "device-hung",
@@ -32,51 +32,40 @@ pub(super) const RULE: Rule = Rule {
 const SECONDS_SURE: f64 = 5.0;
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    let seen = scene.disks.iter().filter_map(|disk| suspended(scene, disk).or_else(|| hung(scene, disk)));
-    seen.chain(told(scene)).collect()
+    let disks = scene.disks.iter().filter_map(|disk| suspended(scene, disk).or_else(|| hung(scene, disk)));
+    let found: Vec<Finding> = disks.collect();
+    if found.is_empty() { said(scene).into_iter().collect() } else { found }
 }
 
-/// What the kernel's log or a database's says of a device that did not answer.
-fn told(scene: &Scene) -> Option<Finding> {
-    /// A write of a few kilobytes that takes this long is no slow disk.
-    const STUCK_SECONDS: f64 = 20.0;
-    let mut out = Vec::new();
-    let mut devices: Vec<&str> = Vec::new();
-    for statement in scene.statements() {
-        let (what, value, source) = match statement {
-            Statement::CommandTimedOut { device, seconds } => {
-                devices.push(device);
-                let waited =
-                    seconds.map_or_else(|| device.clone(), |seconds| format!("{device}, after {seconds:.0} s"));
-                ("a command timed out", Value::Word(waited), "the kernel's log")
-            }
-            Statement::TaskHung { comm, seconds } => {
-                ("a task hangs", Value::Word(format!("{comm}, for more than {seconds:.0} s")), "the kernel's log")
-            }
-            Statement::StuckWrite { by, seconds } if *seconds >= STUCK_SECONDS => {
-                ("a write has not returned", Value::Word(format!("{by}, for {seconds:.1} s")), "the program's log")
-            }
-            Statement::IoError { device } => ("an I/O error", Value::Word(device.clone()), "the kernel's log"),
-            _ => continue,
-        };
-        out.push(evidence(Aspect::Tasks, what, value, source));
-    }
-    // An error that came at once is no hang.
-    let hangs = out.iter().any(|evidence| evidence.what != "an I/O error");
-    let name = devices.first().map_or("a disk", |name| name);
-    let command =
-        advise::plain(name).map(|name| format!("dmesg --ctime | grep -iE '{name}|timeout|reset|I/O error' | tail -40"));
-    hangs.then(|| Finding {
+/// A write that has not returned for so long has met no queue: the longest that a healthy disk lets one wait is seconds.
+const STUCK_SECONDS: f64 = 20.0;
+
+/// What the kernel's and programs' own messages in a paste say: commands that nobody answered, writes that never end.
+fn said(scene: &Scene) -> Option<Finding> {
+    let statements = &scene.window.pasted.as_ref()?.statements;
+    let mut told = statements.iter().filter_map(|statement| match statement {
+        Statement::CommandTimedOut { device, .. } => {
+            Some((device.as_str(), "a command was not answered in time".into()))
+        }
+        Statement::IoError { device } => Some((device.as_str(), "a request ended in an I/O error".into())),
+        Statement::StuckWrite { seconds, .. } if *seconds >= STUCK_SECONDS => {
+            Some(("", format!("a write has not returned for {seconds:.0} s")))
+        }
+        _ => None,
+    });
+    let (device, first): (&str, String) = told.next()?;
+    let disk = scene.disks.iter().find(|disk| disk.name.as_str() == device);
+    let name =
+        if device.is_empty() { "the disk".to_owned() } else { quell_units::escape(device.as_bytes()).to_string() };
+    let all = std::iter::once(first.clone()).chain(told.map(|(_, what)| what)).take(5);
+    Some(Finding {
         severity: Severity::Critical,
-        confidence: 0.85,
-        summary: format!("{name} did not answer: {}", out.first().map_or_else(String::new, |first| first.what.clone())),
-        evidence: out.into_iter().take(6).collect(),
-        advice: vec![advise::look(
-            "look at the storage behind it, its path and its firmware; load is not the cause",
-            command,
-        )],
+        confidence: 0.7,
+        summary: format!("{name} does not answer: {first}"),
+        evidence: all.map(|what| evidence(Aspect::Device, "message", Value::Word(what), "the message")).collect(),
+        advice: vec![advise::look("look at what the driver says of it, and at the storage behind it", None)],
         stall_ratio: 1.0,
-        ..finding(RULE.id, host_subject())
+        ..finding(RULE.id, disk.map_or(super::evidence::host_subject(), disk_subject))
     })
 }
 
@@ -170,6 +159,8 @@ fn waiting(scene: &Scene) -> Vec<Evidence> {
 
 #[cfg(test)]
 mod tests {
+    use quell_paste::{Pasted, Statement};
+
     use crate::findings::written::{Did, Written, device_mapper, number};
 
     const VIRTIO: &str = "/sys/devices/pci0000:00/0000:00:02.0/virtio0/block/vda";
@@ -190,6 +181,20 @@ mod tests {
         assert_eq!(findings[0].id, "device-hung");
         assert_eq!(findings[0].advice[0].command.as_deref(), Some("dmsetup resume vg0-data"));
         assert_eq!(suspended(false).ids(), ["healthy"]);
+    }
+
+    #[test]
+    fn messages_of_commands_and_writes_that_nobody_answers_are_believed() {
+        let ids = |statement: Statement| {
+            let mut host = Written::new();
+            let statements = vec![statement];
+            host.window.pasted = Some(Box::new(Pasted { statements, ..Pasted::default() }));
+            host.ids()
+        };
+        let stuck = |seconds| Statement::StuckWrite { by: "cockroach".into(), seconds };
+        assert!(ids(Statement::CommandTimedOut { device: "nvme0".into(), seconds: None }).contains(&"device-hung"));
+        assert!(ids(stuck(83.5)).contains(&"device-hung"));
+        assert!(!ids(stuck(3.0)).contains(&"device-hung"));
     }
 
     #[test]

@@ -2,10 +2,9 @@
 
 use super::evidence::{disk_subject, evidence, finding, host_subject, of_disk, of_stall, subject, usec};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::scene::{Commits, Disk, Scene, WaitKind, Workload};
+use super::scene::{Commits, Disk, DiskClass, Scene, WaitKind, Workload};
 use super::table::Rule;
 use crate::snapshot::Filesystem;
-use quell_paste::Statement;
 
 pub(super) const RULE: Rule = Rule {
     id: "fsync-bound",
@@ -28,33 +27,16 @@ pub(super) const RULE: Rule = Rule {
 fn find(scene: &Scene) -> Vec<Finding> {
     let seen = scene.window.t1.filesystems.iter().filter_map(|fs| bound(scene, fs));
     let printed = scene.leaf_disks().filter(|_| scene.window.pasted.is_some()).filter_map(flushing);
-    seen.chain(slow_syncs(scene)).chain(benchmarked(scene)).chain(printed).collect()
-}
-
-/// What databases' own logs say of their syncs.
-fn slow_syncs(scene: &Scene) -> Option<Finding> {
-    let syncs = scene.statements().iter().filter_map(|statement| match statement {
-        Statement::SlowSync { by, usec } => Some((by, *usec)),
-        _ => None,
-    });
-    let (by, longest) = syncs.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some(Finding {
-        confidence: 0.6,
-        summary: format!("{by} waits for its syncs: one took {}", usec(longest)),
-        evidence: vec![evidence(Aspect::Victim, "longest sync", Value::Usec(longest), format!("{by}'s log"))],
-        advice: vec![
-            Advice::text("see what else uses its disk at that time: `quell doctor` on the host names it"),
-            Advice::text("a disk of its own, with power-loss protection, for what must be durable before it answers"),
-        ],
-        stall_ratio: 0.4,
-        ..finding(RULE.id, host_subject())
-    })
+    seen.chain(benchmarked(scene)).chain(printed).collect()
 }
 
 /// A load generator that syncs after each few writes measures its syncs.
 fn benchmarked(scene: &Scene) -> Option<Finding> {
     let runs = &scene.window.pasted.as_deref()?.benchmarks;
-    let run = runs.iter().find(|run| run.writes_per_sync.is_some_and(|writes| writes <= 4.0))?;
+    // A sync that takes longer than this is slow by itself, and slow-flush says so.
+    let quick = |usec: f64| usec < 3.0 * DiskClass::Unknown.fast_usec(0.0);
+    let synced = runs.iter().filter(|run| run.writes_per_sync.is_some_and(|writes| writes <= 4.0));
+    let run = synced.into_iter().find(|run| run.sync.await_usec.is_none_or(quick))?;
     let writes = run.write.ios_per_sec?;
     let name = run.device.as_deref().unwrap_or("the disk");
     let disk = scene.disks.iter().find(|disk| disk.name.as_str() == name);

@@ -34,11 +34,11 @@ fn full_pct(scene: &Scene) -> Option<f64> {
 /// A single reading has the kernel's own means: both the short and the longer one must say so.
 fn pasted_pct(scene: &Scene) -> Option<f64> {
     let files = scene.window.pasted.as_ref()?.files.iter();
-    let averages = files.filter(|file| file.path == "proc/pressure/memory").filter_map(|file| {
+    let mut averages = files.filter(|file| file.path == "proc/pressure/memory").filter_map(|file| {
         let full = quell_kfile::pressure::parse_averages(file.latest()).full?;
         Some(full.avg10_pct.min(full.avg60_pct))
     });
-    averages.max_by(f64::total_cmp)
+    averages.next_back()
 }
 
 fn thrash(scene: &Scene, pct: f64) -> Finding {

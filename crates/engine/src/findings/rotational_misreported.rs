@@ -16,9 +16,9 @@ pub(super) const RULE: Rule = Rule {
         kernel: "RAID controllers, USB bridges and hypervisors often say rotational=1 for flash. By it iocost's ctrl=auto picks \
             a model of some 370 random reads a second, bfq idles 8 ms between readers, write-back throttling aims at \
             75 ms instead of 2, and distributions' udev rules choose a scheduler and read-ahead.",
-        evidence: "queue/rotational is 1 on an NVMe disk, on one whose model names an SSD, or on a volume or disk that \
-            answers small reads faster or more often than a head can move. A warning where iocost's ctrl=auto or bfq acts \
-            on it and somebody waits, else information.",
+        evidence: "queue/rotational is 1 on an NVMe disk, on one whose model names an SSD, or on a volume under bfq or \
+            iocost's ctrl=auto that answers small reads of several readers more often than a head can move. A warning where \
+            those act on it and somebody waits, else information.",
         change: "Write 0 to queue/rotational, and keep it by a udev rule; then choose the scheduler anew.",
         undo: "Write 1 back.",
     },
@@ -61,8 +61,8 @@ fn outruns_heads(disk: &Disk, least: f64) -> bool {
 fn misreported(scene: &Scene, disk: &Disk) -> Option<Finding> {
     let acts = what_acts(scene, disk);
     let least = if acts == Some("bfq") { READS_PER_SEC_UNDER_BFQ } else { READS_PER_SEC };
-    // A spinning disk that a controller's cache serves looks as fast for a while: a volume's flag is worth less.
-    let outruns = disk.class == DiskClass::Virtual && outruns_heads(disk, least);
+    // virtio disks say so by default: where nothing acts on it, it is no news.
+    let outruns = disk.class == DiskClass::Virtual && acts.is_some() && outruns_heads(disk, least);
     if !is_flash(disk) && !outruns {
         return None;
     }
@@ -87,7 +87,10 @@ fn misreported(scene: &Scene, disk: &Disk) -> Option<Finding> {
         evidence: out,
         advice: vec![advice],
         stall_ratio: stall,
-        ..finding(RULE.id, user.map_or(disk_subject(disk), |(workload, _)| subject(workload, Some(disk.name))))
+        ..finding(
+            RULE.id,
+            user.filter(|_| warns).map_or(disk_subject(disk), |(workload, _)| subject(workload, Some(disk.name))),
+        )
     })
 }
 
@@ -126,9 +129,9 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_that_outruns_any_head_under_bfq_is_a_warning_and_without_it_information() {
+    fn a_volume_that_outruns_any_head_under_bfq_is_a_warning_and_without_it_no_news() {
         assert_eq!(volume("bfq", 380, 6500)[0].severity, Severity::Warning);
-        assert_eq!(volume("none", 900, 3000)[0].severity, Severity::Info);
+        assert!(volume("none", 900, 3000).is_empty());
     }
 
     #[test]

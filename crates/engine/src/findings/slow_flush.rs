@@ -30,7 +30,7 @@ const TIMES: f64 = 3.0;
 /// The least part of the time, and of all requests' time, that flushes take.
 const SHARE: f64 = 0.15;
 /// Fewer than this are too few for a mean.
-const FLUSHES: u64 = 20;
+const FLUSHES: u64 = 10;
 /// A sync that a program's log calls slow: etcd and others ask for 10 ms; ten times that no healthy disk takes.
 const SLOW_SYNC_USEC: f64 = 100_000.0;
 

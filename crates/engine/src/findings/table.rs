@@ -263,7 +263,6 @@ pub static RULES: &[Line] = &[
     line(healthy::RULE, &[]),
     line(media_without_plp::RULE, &[]),
     line(not_disk_bound::RULE, &[]),
-    line(util_untrustworthy::RULE, &[]),
     line(psi_disabled::RULE, &[]),
     line(writeback_unattributed::RULE, &[]),
     line(io_not_delegated::RULE, &[]),
@@ -290,6 +289,14 @@ mod tests {
                 assert!(rule(id).is_some() && *id != line.rule.id, "{} explains {id}", line.rule.id);
             }
         }
+    }
+
+    #[test]
+    fn no_rule_stands_twice() {
+        let mut ids: Vec<&str> = RULES.iter().map(|line| line.rule.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), RULES.len());
     }
 
     #[test]

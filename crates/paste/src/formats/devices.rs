@@ -170,7 +170,17 @@ fn node(text: &str) -> Option<DeviceFact> {
     let dev = format!("{major}:{}", fields.get(comma + 1)?).parse().ok()?;
     let path = fields.iter().skip(comma + 2).find(|field| field.starts_with("/dev/")).or(fields.last())?;
     let name = path.rsplit('/').next()?.to_owned();
-    Some(DeviceFact { name, dev: Some(dev), kind: (!is_block).then(|| "char".to_owned()), ..DeviceFact::default() })
+    let disk = disk_of(&name).filter(|_| is_block).map(ToOwned::to_owned);
+    let kind = if is_block { disk.as_ref().map(|_| "part".to_owned()) } else { Some("char".to_owned()) };
+    Some(DeviceFact { name, dev: Some(dev), kind, below: disk.into_iter().collect(), ..DeviceFact::default() })
+}
+
+/// The disk of a partition, by the names that drivers give: `sda` of `sda4`, `nvme0n1` of `nvme0n1p2`.
+fn disk_of(name: &str) -> Option<&str> {
+    let disk = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let lettered = ["sd", "hd", "vd", "xvd"].iter().any(|prefix| disk.starts_with(prefix));
+    let numbered = disk.strip_suffix('p').filter(|disk| disk.ends_with(|c: char| c.is_ascii_digit()));
+    if disk.len() == name.len() { None } else { numbered.or_else(|| lettered.then_some(disk)) }
 }
 
 /// `md127 : active raid6 sdm1[8] sdj1[7]` and the lines below it.
@@ -290,7 +300,12 @@ sda             8:0    0  100G  0 disk
             "brw-rw---- 1 root disk 8, 4 Jan  1 00:00 /dev/sda4\ncrw-rw-rw- 1 root root 1, 8 Jan  1 00:00 /dev/random\n",
         );
         let kinds: Vec<Option<&str>> = pasted.devices.iter().map(|fact| fact.kind.as_deref()).collect();
-        assert_eq!((kinds, pasted.devices[0].dev.unwrap().to_string()), (vec![None, Some("char")], "8:4".into()));
+        assert_eq!(
+            (kinds, pasted.devices[0].dev.unwrap().to_string()),
+            (vec![Some("part"), Some("char")], "8:4".into())
+        );
+        use super::disk_of;
+        assert_eq!((disk_of("nvme0n1p2"), disk_of("nvme0n1"), disk_of("dm-0")), (Some("nvme0n1"), None, None));
         let mdstat = "md0 : active raid1 sdb1[1] sda1[0](F)\n      104320 blocks super 1.2 [2/1] [U_]\n      \
             [=>...]  recovery =  5.2% (1/2) finish=1.0min speed=1K/sec\n\nunused devices: <none>\n";
         let array = &read(mdstat).devices[0];

@@ -83,7 +83,6 @@ fn step(was: DiskLook, now: DiskLook, seconds: f64, queue: f64) -> Option<Step> 
 }
 
 /// How far rates lie apart: largest less smallest, over the mean. `None` without any, or where all are zero.
-#[must_use]
 pub(in crate::findings) fn spread(rates: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     let n = rates.clone().map(|_| 1.0).sum::<f64>();
     let mean = rates.clone().sum::<f64>() / n;
