@@ -215,6 +215,7 @@ fn device(minor: u32, name: &str, sysfs_path: &str) -> Device {
             wbt: Err(Gap::NotInKernel),
             device_mapper: None,
             multi_disk: None,
+            detail: None,
         })),
     }
 }
@@ -264,6 +265,8 @@ fn snapshot(seconds: u64) -> Snapshot {
         cgroups: Vec::new(),
         tasks: Vec::new(),
         filesystems: Vec::new(),
+        mounts: Vec::new(),
+        on_disk: Vec::new(),
         gaps: Vec::new(),
         cost: Cost::default(),
     }

@@ -8,10 +8,14 @@
 
 mod cgroup;
 mod device;
+mod mount;
 mod task;
 
 pub use cgroup::{Cgroup, CgroupConfig};
-pub use device::{Device, DeviceMapper, Filesystem, MultiDisk, Queue, Wbt};
+pub use device::{
+    Device, DeviceMapper, Filesystem, HardwareQueue, MultiDisk, NvmePath, Queue, QueueDetail, Setting, Wbt,
+};
+pub use mount::{Mount, OnDisk};
 pub use task::{DiskLook, Look, Task};
 
 use quell_kfile::cpu_times::CpuTimes;
@@ -40,6 +44,10 @@ pub struct Snapshot {
     pub tasks: Vec<Task>,
     /// Every mounted file system with a block device below it.
     pub filesystems: Vec<Filesystem>,
+    /// Every mount, in the order in which they were made. Empty in a snapshot of counters alone.
+    pub mounts: Vec<Mount>,
+    /// The superblocks of ext4 and XFS. Empty but in a snapshot of settings.
+    pub on_disk: Vec<OnDisk>,
     /// What could not be read, for people: one entry a kind, not one a file.
     pub gaps: Vec<Missing>,
     /// What reading it cost quell.
