@@ -70,12 +70,7 @@ pub(crate) fn read_filesystems(
 const MOUNTS_MAX: usize = 20_000;
 
 /// Every mount, with the devices it lies on.
-pub(crate) fn mounted(
-    reader: &mut Reader,
-    mounts: &[mountinfo::Row],
-    places: &[Place],
-    gaps: &mut Gaps,
-) -> Vec<Mount> {
+pub(crate) fn mounted(reader: &mut Reader, mounts: &[mountinfo::Row], places: &[Place], gaps: &mut Gaps) -> Vec<Mount> {
     let pools = if mounts.iter().any(|mount| &*mount.fs_type == b"btrfs") { read_btrfs(reader) } else { Vec::new() };
     let left_out = mounts.len().saturating_sub(MOUNTS_MAX);
     gaps.left_out(Of::Filesystem, Gap::OverBound, u64::try_from(left_out).unwrap_or(u64::MAX));

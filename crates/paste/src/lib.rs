@@ -15,6 +15,7 @@ mod pasted;
 mod reader;
 
 pub use pasted::{
-    Benchmark, Copied, DeviceFact, Direction, File, Pasted, Piece, Refusal, Statement, Table, TableRow, TaskFact, Unread,
+    Benchmark, Copied, DeviceFact, Direction, File, Pasted, Piece, Refusal, Statement, Table, TableRow, TaskFact,
+    Unread,
 };
 pub use reader::Reader;

@@ -177,7 +177,9 @@ fn prompt(text: &str) -> Option<&str> {
     };
     let is_prompt = before.is_empty() || {
         let host = before.trim_start_matches('[');
-        host.contains('@') && host.split(['@', ':', ' ', ']', '~', '/']).all(|part| part.len() <= 64) && host.len() <= 120
+        host.contains('@')
+            && host.split(['@', ':', ' ', ']', '~', '/']).all(|part| part.len() <= 64)
+            && host.len() <= 120
     };
     // A prompt in front of nothing, or a comment's sign in front of prose, is told by the first word.
     let first = command.split_ascii_whitespace().next()?;

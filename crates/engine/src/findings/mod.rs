@@ -13,7 +13,7 @@ mod table;
 mod tests;
 pub mod workload;
 #[cfg(test)]
-mod written;
+pub(crate) mod written;
 
 // The rules.
 mod cgroup_v1;
