@@ -197,7 +197,7 @@ fn is_bare(cgroup: &Cgroup, text: &str) -> bool {
 }
 
 /// A container's whole id, as its cgroup's name has it.
-fn container_id(cgroup: &Cgroup) -> Option<String> {
+pub(crate) fn container_id(cgroup: &Cgroup) -> Option<String> {
     let (WorkloadKind::Container, _) = identify(&cgroup.path) else { return None };
     let name = escape(cgroup.path.name());
     let scope = name.strip_suffix(".scope");

@@ -114,7 +114,8 @@ impl Machine {
             clock.cgroups = cgroups_begun.midpoint(clock::boot_time());
             clock.tasks = clock::boot_time();
         }
-        let (mut tasks, mut filesystems, mut mounted, mut on_disk) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut tasks, mut filesystems, mut mounted) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut on_disk, mut partitions) = (Vec::new(), Vec::new());
         if full {
             tasks = tasks::read_tasks(&mut self.reader, &self.hierarchies, &mut gaps);
             self.io_uring = tasks.iter().filter(|task| task.io_uring).map(|task| task.pid).collect();
@@ -123,6 +124,7 @@ impl Machine {
             mounted = mounts::mounted(&mut self.reader, &mounts, places, &mut gaps);
         }
         if depth == Depth::Settings {
+            partitions = self.devices.read_partitions(&mut self.reader);
             on_disk = superblocks::read_superblocks(&mut self.reader, &devices, &mut gaps);
         }
         if cgroups.is_none() {
@@ -131,7 +133,20 @@ impl Machine {
         let cgroups = cgroups.unwrap_or_default();
         let gaps = gaps.into_missing();
         let cost = spent(cost, self.cost());
-        Snapshot { clock, host, system, devices, cgroups, tasks, filesystems, mounts: mounted, on_disk, gaps, cost }
+        Snapshot {
+            clock,
+            host,
+            system,
+            devices,
+            cgroups,
+            tasks,
+            filesystems,
+            mounts: mounted,
+            on_disk,
+            partitions,
+            gaps,
+            cost,
+        }
     }
 
     /// Takes a light look: which threads wait, how much is dirty, what is in flight.

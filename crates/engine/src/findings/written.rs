@@ -270,6 +270,7 @@ pub(crate) fn snapshot(seconds: u64) -> Snapshot {
         filesystems: Vec::new(),
         mounts: Vec::new(),
         on_disk: Vec::new(),
+        partitions: Vec::new(),
         gaps: Vec::new(),
         cost: Cost::default(),
     }

@@ -109,6 +109,13 @@ pub const fn type_word(kind: CgroupType) -> &'static str {
     }
 }
 
+/// The names of the controllers that are on, of those that quell knows.
+#[must_use]
+pub fn controller_words(on: &Controllers) -> Vec<&'static str> {
+    let all = [("cpu", on.cpu), ("cpuset", on.cpuset), ("io", on.io), ("memory", on.memory), ("pids", on.pids)];
+    all.into_iter().filter(|(_, is_on)| *is_on).map(|(word, _)| word).collect()
+}
+
 /// The processes in each cgroup itself, its descendants' left out. Empty where processes were not read.
 #[must_use]
 pub fn processes(snapshot: &Snapshot) -> HashMap<&CgroupPath, usize> {

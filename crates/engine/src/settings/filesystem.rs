@@ -8,6 +8,7 @@ use quell_kfile::superblock::{DataMode, ExtJournal, Superblock};
 use quell_units::{Bytes, DevNum, Gap, Known};
 
 use super::{Judged, Verdict};
+use crate::findings::DiskClass;
 use crate::snapshot::{Filesystem, Mount, Snapshot};
 
 /// A journal below this is filled by one writer that is held back: its reserved space keeps everybody waiting. Seen at
@@ -109,7 +110,8 @@ impl Fs<'_> {
             _ => [self.barrier(), self.discard()].into_iter().flatten().collect(),
         };
         let has_superblock = fs_type.starts_with("ext") || fs_type == "xfs";
-        let gap = self.superblock.err().filter(|_| has_superblock);
+        // Any other reason is the host's to tell, since it holds for every file system alike.
+        let gap = self.superblock.err().filter(|gap| has_superblock && *gap == Gap::NotInKernel);
         let gaps = gap.map(|gap| ("superblock".to_owned(), gap)).into_iter().collect();
         FsReport { devices, fs_type: fs_type.into(), mount_points, size, settings, gaps }
     }
@@ -241,7 +243,11 @@ impl Fs<'_> {
 
     fn discard(&self) -> Option<Judged> {
         let value = self.options.iter().find(|option| **option == "discard" || option.starts_with("discard="))?;
+        let class = self.snapshot.device(self.dev).map(|device| DiskClass::of(self.snapshot, device));
         let verdict = match *value {
+            _ if class == Some(DiskClass::Virtual) => {
+                Verdict::open("deletions are passed on at once: what serves the disk may need them to give space back")
+            }
             "discard=async" => Verdict::fine("discards are sent when the disk has time"),
             _ => Verdict::questionable(
                 "each deletion sends discards in the middle of the work: fstrim.timer does it at night",
@@ -269,7 +275,7 @@ impl Fs<'_> {
     }
 
     fn device_size(&self) -> Option<Bytes> {
-        self.snapshot.device(self.dev)?.queue.as_deref()?.size.ok()
+        self.snapshot.size_of(self.dev)
     }
 }
 

@@ -32,6 +32,7 @@ struct Rule {
     layers: bool,
 }
 
+// A layer says `iostats` 0 and counts all the same: device-mapper does its own accounting.
 static RULES: &[Rule] = &[
     Rule { file: "queue/scheduler", value: |d| Some(scheduler_of(d)), judge: scheduler, layers: false },
     Rule { file: "queue/nr_requests", value: |d| number(&d.queue.nr_requests), judge: nr_requests, layers: false },
@@ -58,7 +59,7 @@ static RULES: &[Rule] = &[
     Rule { file: "queue/wbt_lat_usec", value: wbt_of, judge: wbt, layers: false },
     Rule { file: "queue/rq_affinity", value: |d| d.raw("queue/rq_affinity"), judge: rq_affinity, layers: false },
     Rule { file: "queue/nomerges", value: |d| d.raw("queue/nomerges"), judge: nomerges, layers: false },
-    Rule { file: "queue/iostats", value: |d| d.raw("queue/iostats"), judge: iostats, layers: true },
+    Rule { file: "queue/iostats", value: |d| d.raw("queue/iostats"), judge: iostats, layers: false },
     Rule { file: "queue/add_random", value: |d| d.raw("queue/add_random"), judge: add_random, layers: false },
     Rule { file: "queue/io_poll", value: |d| d.raw("queue/io_poll"), judge: |_, _| Verdict::fine(""), layers: false },
     Rule {
@@ -77,10 +78,10 @@ static RULES: &[Rule] = &[
     Rule { file: "mq", value: hardware_queues_of, judge: hardware_queues, layers: false },
 ];
 
-/// The settings of a whole device, judged; none of a partition, which has its disk's.
+/// The settings of a device, judged; of a partition where it begins, since all else is its disk's.
 #[must_use]
 pub fn queue(snapshot: &Snapshot, device: &Device) -> Vec<Judged> {
-    let Some(queue) = device.queue.as_deref() else { return Vec::new() };
+    let Some(queue) = device.queue.as_deref() else { return partition(snapshot, device).into_iter().collect() };
     let root = snapshot.cgroups.first().and_then(|root| root.config.as_deref());
     let qos = root.and_then(|root| root.cost_qos.as_ref().ok());
     let layer = Layer::of(device, snapshot);
@@ -100,6 +101,29 @@ pub fn queue(snapshot: &Snapshot, device: &Device) -> Vec<Judged> {
     let mut out: Vec<Judged> = heeded.filter_map(|rule| disk.judged(rule)).collect();
     out.extend(disk.scheduler_settings());
     out
+}
+
+/// Where a partition begins: a write that is whole to the file system should be whole to the disk.
+fn partition(snapshot: &Snapshot, device: &Device) -> Option<Judged> {
+    // Tools begin partitions at whole MiB, which is whole to any disk, array or flash page.
+    const WHOLE: u64 = 1 << 20;
+    let start = snapshot.partitions.iter().find(|partition| partition.dev == device.dev)?.start.ok()?.get();
+    let disk = snapshot.device(device.partition_of?)?;
+    let detail = disk.queue.as_deref().and_then(|queue| queue.detail.as_deref());
+    let block = detail.and_then(|detail| {
+        let block = detail.settings.iter().find(|setting| setting.file == "queue/physical_block_size")?;
+        block.value.as_ref().ok()?.parse::<u64>().ok().filter(|&block| block > 0)
+    });
+    let verdict = match block {
+        _ if start.is_multiple_of(WHOLE) => Verdict::fine("at a whole MiB"),
+        Some(block) if !start.is_multiple_of(block) => Verdict::wrong(format!(
+            "no whole block of the disk ({block} bytes): a write of one block touches two, and the disk reads both first"
+        )),
+        _ => Verdict::open("not at a whole MiB: stripes of an array or pages of flash may be cut"),
+    };
+    let source = format!("/sys/block/{}/{}/start", disk.name, device.name);
+    let Verdict { judgement, why, better } = verdict;
+    Some(Judged { what: "start".into(), value: format!("{} sectors", start / 512), source, judgement, why, better })
 }
 
 impl Disk<'_> {

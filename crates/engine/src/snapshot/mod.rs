@@ -15,7 +15,7 @@ pub use cgroup::{Cgroup, CgroupConfig};
 pub use device::{
     Device, DeviceMapper, Filesystem, HardwareQueue, MultiDisk, NvmePath, Queue, QueueDetail, Setting, Wbt,
 };
-pub use mount::{Mount, OnDisk};
+pub use mount::{Mount, OnDisk, Partition};
 pub use task::{DiskLook, Look, Task};
 
 use quell_kfile::cpu_times::CpuTimes;
@@ -48,6 +48,8 @@ pub struct Snapshot {
     pub mounts: Vec<Mount>,
     /// The superblocks of ext4 and XFS. Empty but in a snapshot of settings.
     pub on_disk: Vec<OnDisk>,
+    /// Where partitions lie. Empty but in a snapshot of settings.
+    pub partitions: Vec<Partition>,
     /// What could not be read, for people: one entry a kind, not one a file.
     pub gaps: Vec<Missing>,
     /// What reading it cost quell.
@@ -190,6 +192,14 @@ impl Snapshot {
     #[must_use]
     pub fn whole_disk(&self, dev: DevNum) -> DevNum {
         self.device(dev).and_then(|device| device.partition_of).unwrap_or(dev)
+    }
+
+    /// The size of a device or partition, where it was read.
+    #[must_use]
+    pub fn size_of(&self, dev: DevNum) -> Option<Bytes> {
+        let partition = self.partitions.iter().find(|partition| partition.dev == dev);
+        let disk = || self.device(dev)?.queue.as_deref()?.size.ok();
+        partition.map_or_else(disk, |partition| partition.size.ok())
     }
 
     /// The lowest whole disks below a device: itself where nothing lies below.

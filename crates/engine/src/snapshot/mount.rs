@@ -1,7 +1,7 @@
 //! What is mounted, down to the devices: every mount, the ones without a disk too, since a path may lie on any of them.
 
 use quell_kfile::superblock::Superblock;
-use quell_units::{DevNum, Known};
+use quell_units::{Bytes, DevNum, Known};
 use serde::{Deserialize, Serialize};
 
 /// One mount.
@@ -25,6 +25,17 @@ pub struct Mount {
     pub upper_dir: Option<String>,
     /// The block devices that the file system lies on; several for btrfs, none where there is none or none is told.
     pub on: Vec<DevNum>,
+}
+
+/// Where a partition lies on its disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partition {
+    /// The partition.
+    pub dev: DevNum,
+    /// Where it begins.
+    pub start: Known<Bytes>,
+    /// Its size.
+    pub size: Known<Bytes>,
 }
 
 /// What the superblock on a device says.

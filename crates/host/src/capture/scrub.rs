@@ -156,9 +156,12 @@ fn content(path: &[u8]) -> Content {
             Content::Plain
         }
         [b"sys", b"devices", .., b"mq", _, b"cpu_list" | b"nr_tags"] => Content::Plain,
-        [b"sys", b"devices", .., b"dev" | b"partition" | b"size" | b"diskseq" | b"alignment_offset" | b"ro"] => {
-            Content::Plain
-        }
+        [
+            b"sys",
+            b"devices",
+            ..,
+            b"dev" | b"partition" | b"start" | b"size" | b"diskseq" | b"alignment_offset" | b"ro",
+        ] => Content::Plain,
         [b"sys", b"devices", .., b"queue_depth" | b"numa_node" | b"transport" | b"state" | b"ana_state"] => {
             Content::Plain
         }

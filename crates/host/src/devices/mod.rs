@@ -10,9 +10,9 @@ mod queue;
 
 pub(crate) use places::{Place, resolve};
 
-use quell_engine::snapshot::{Device, DiskLook};
+use quell_engine::snapshot::{Device, DiskLook, Partition};
 use quell_kfile::{diskstats, mountinfo};
-use quell_units::{DevName, DevNum, Gap, Known};
+use quell_units::{DevName, DevNum, Gap, Known, Sectors};
 
 use crate::gaps::{Gaps, Of};
 use crate::machine::Depth;
@@ -90,6 +90,18 @@ impl Devices {
                     diskseq: self.read_diskseq(reader, place),
                     queue,
                 }
+            })
+            .collect()
+    }
+
+    /// Where the partitions lie.
+    pub(crate) fn read_partitions(&self, reader: &mut Reader) -> Vec<Partition> {
+        let mut sectors = |dir: &[u8], file: &[u8]| number(reader, &join(&[dir, file])).map(|n| Sectors(n).bytes());
+        let partitions = self.places.iter().filter(|place| place.partition_of.is_some());
+        partitions
+            .filter_map(|place| {
+                let dir = place.dir.as_deref()?;
+                Some(Partition { dev: place.dev, start: sectors(dir, b"start"), size: sectors(dir, b"size") })
             })
             .collect()
     }
