@@ -53,6 +53,14 @@ impl Source {
     }
 }
 
+/// What was asked for, with every link followed where it is a path: `/dev/disk/by-id/...` names no device itself.
+pub(crate) fn followed(machine: &mut Machine, text: &str) -> String {
+    if !text.starts_with('/') {
+        return text.to_owned();
+    }
+    String::from_utf8_lossy(&machine.real_path(text.as_bytes())).into_owned()
+}
+
 /// Two captured moments, as the window between them.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ use crate::error::{Exit, Failure};
 use crate::near::{did_you_mean, nearest};
 use crate::render::devices as render;
 use crate::screen::Screen;
-use crate::source::Source;
+use crate::source::{Source, followed};
 use crate::target::{Target, container_id};
 
 pub(super) fn run(args: &DevicesArgs, screen: &Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
@@ -39,8 +39,7 @@ pub(super) fn run(args: &DevicesArgs, screen: &Screen, out: &mut dyn Write) -> R
 /// Where what was asked for lies: a device, a path, and else a container, unit, cgroup or process.
 fn find(text: &str, machine: &mut Machine, snapshot: &Snapshot) -> Result<Place, Failure> {
     if text.starts_with('/') {
-        let real = machine.real_path(text.as_bytes());
-        let real = String::from_utf8_lossy(&real).into_owned();
+        let real = followed(machine, text);
         let place = locate(&real, snapshot).ok_or_else(|| no_device(text, snapshot))?;
         return Ok(if real.trim_end_matches('/') == text.trim_end_matches('/') {
             place

@@ -209,7 +209,7 @@ fn wbt_of(disk: &Disk) -> Option<Known<String>> {
 fn hardware_queues_of(disk: &Disk) -> Option<Known<String>> {
     let queues = &disk.queue.detail.as_ref()?.hardware_queues;
     let tags = queues.iter().filter_map(|queue| queue.tags.ok()).max();
-    let tags = tags.map(|tags| format!(" of {tags} requests")).unwrap_or_default();
+    let tags = tags.map(|tags| format!(", {tags} deep")).unwrap_or_default();
     (!queues.is_empty()).then(|| Ok(format!("{}{tags}", queues.len())))
 }
 
