@@ -281,6 +281,7 @@ Examples:
   quell doctor                 watch for 10 s, then say what is wrong and why
   quell doctor docker/1f2e3d   only what concerns this container
   quell stat 1                 disks and the workloads on them, every second
+  quell devices /var/lib/db    which disk that is, and where a limit acts
   quell demo                   see the doctor at work on recorded hosts
 
 Exit codes: 0 done, 1 findings at or above --fail-on, 2 usage or configuration

@@ -93,6 +93,9 @@ impl<'a> Stack<'a> {
                 "a range of kernels loses the cgroup of buffered writes in device-mapper: prove it with a write".into(),
             );
         }
+        if let Some(unbilled) = self.unbilled() {
+            why.push(format!("{unbilled}, so buffered writes pass any cap"));
+        }
         if self.snapshot.host.cgroups.io_is_v1() {
             why.push("version 1 holds direct I/O alone: buffered writes are flushed by others".into());
         }
@@ -104,10 +107,26 @@ impl<'a> Stack<'a> {
         self.whole.iter().find_map(|device| Some((*device, loses(device, self.snapshot)?)))
     }
 
+    /// Why write-back of the file system on top is charged to nobody, where it is not.
+    fn unbilled(&self) -> Option<String> {
+        // Those that mark their super blocks for it (SB_I_CGROUPWB).
+        const BILLED: [&str; 5] = ["ext2", "ext4", "btrfs", "xfs", "f2fs"];
+        let mount = self.snapshot.mounts.iter().find(|mount| mount.on.contains(&self.top))?;
+        let fs = self.snapshot.filesystems.iter().find(|fs| fs.dev == self.top);
+        if fs.is_some_and(|fs| fs.options.split(',').any(|option| option == "data=journal")) {
+            return Some("with data=journal no cgroup is charged for write-back".into());
+        }
+        (!BILLED.contains(&&*mount.fs_type))
+            .then(|| format!("on {} no cgroup is charged for write-back", mount.fs_type))
+    }
+
     fn io_weight(&self) -> Acts {
         let knob = "io.weight";
         let none = |why: &str| Acts { knob, at: Vec::new(), why: why.into() };
         let root = self.snapshot.cgroups.first().and_then(|root| root.config.as_deref());
+        if self.snapshot.host.cgroups.io_is_v1() {
+            return none("version 1 has no io.weight; blkio.bfq.weight acts where bfq runs");
+        }
         if self.no_cgroup_offers(|config| config.io_weight.as_ref().err().copied()) {
             return none("this kernel has no iocost (BLK_CGROUP_IOCOST)");
         }
@@ -144,6 +163,7 @@ impl<'a> Stack<'a> {
     fn io_latency(&self) -> Acts {
         let absent = self.no_cgroup_offers(|config| config.io_latency.as_ref().err().copied());
         let (at, why) = match absent {
+            _ if self.snapshot.host.cgroups.io_is_v1() => (Vec::new(), "version 1 has no io.latency"),
             true => (Vec::new(), "this kernel has no io.latency"),
             false => (
                 self.request_disks(),

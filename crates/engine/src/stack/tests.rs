@@ -147,6 +147,23 @@ fn a_cap_goes_to_the_disk_and_above_a_layer_that_loses_the_cgroup() {
 }
 
 #[test]
+fn a_file_system_that_bills_nobody_is_named_where_a_cap_is_explained() {
+    let mut host = host();
+    let told = |host: &Snapshot| knobs(dev("253:1"), host)[0].why.contains("buffered writes pass any cap");
+    assert!(!told(&host));
+    host.mounts[0].fs_type = "vfat".into();
+    assert!(told(&host));
+}
+
+#[test]
+fn version_1_has_throttling_and_none_of_the_later_knobs() {
+    let mut host = host();
+    host.host.cgroups = crate::snapshot::CgroupMode::V1;
+    assert_eq!(at(&host, "253:1", "blkio.throttle.*"), ["253:0"]);
+    assert!(at(&host, "253:1", "io.weight").is_empty() && at(&host, "253:1", "io.latency").is_empty());
+}
+
+#[test]
 fn parity_arrays_lose_the_cgroup_and_mirrors_do_not() {
     let mut host = host();
     let mut array = device("9:0", "md0");

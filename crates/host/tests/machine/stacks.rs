@@ -36,7 +36,10 @@ fn host() -> Tree {
     tree.file(&format!("{vda}/mq/10/cpu_list"), "2\n");
     for (minor, name) in [(16, "vdb"), (32, "vdc")] {
         tree.disk(&format!("253:{minor}"), &format!("pci0/virtio0/block/{name}"));
-        tree.link(&format!("sys/fs/btrfs/0-1-2/devices/{name}"), &format!("../../../../devices/pci0/virtio0/block/{name}"));
+        tree.link(
+            &format!("sys/fs/btrfs/0-1-2/devices/{name}"),
+            &format!("../../../../devices/pci0/virtio0/block/{name}"),
+        );
     }
     tree.file("sys/fs/btrfs/features/no_holes", "0\n");
     tree.disk("259:0", NVME);
@@ -71,9 +74,8 @@ fn settings(tree: &Tree) -> Snapshot {
 #[test]
 fn settings_are_read_where_they_are_asked_for_and_never_in_a_watch() {
     let tree = host();
-    let detail = |snapshot: &Snapshot, dev: &str| {
-        snapshot.device(number(dev)).unwrap().queue.as_ref().unwrap().detail.clone()
-    };
+    let detail =
+        |snapshot: &Snapshot, dev: &str| snapshot.device(number(dev)).unwrap().queue.as_ref().unwrap().detail.clone();
     assert_eq!(detail(&tree.full(), "253:0"), None);
     let seen = detail(&settings(&tree), "253:0").unwrap();
     let files: Vec<_> = seen.settings.iter().map(|setting| (&*setting.file, setting.value.as_deref())).collect();
@@ -88,8 +90,10 @@ fn settings_are_read_where_they_are_asked_for_and_never_in_a_watch() {
 fn the_head_of_an_nvme_disk_knows_its_paths() {
     let snapshot = settings(&host());
     let paths = &snapshot.device(number("259:0")).unwrap().queue.as_ref().unwrap().detail.as_ref().unwrap().nvme_paths;
-    let told: Vec<_> =
-        paths.iter().map(|path| (&*path.name, &*path.controller, path.state.as_deref(), path.ana_state.as_deref())).collect();
+    let told: Vec<_> = paths
+        .iter()
+        .map(|path| (&*path.name, &*path.controller, path.state.as_deref(), path.ana_state.as_deref()))
+        .collect();
     let expected = [
         ("nvme0c0n1", "nvme0", Ok("live"), Ok("optimized")),
         ("nvme0c1n1", "nvme1", Ok("connecting"), Ok("optimized")),

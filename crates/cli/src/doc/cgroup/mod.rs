@@ -6,7 +6,7 @@ pub mod tree;
 use std::collections::HashMap;
 
 use quell_engine::findings::workload::identify;
-use quell_engine::hierarchy::{backlog, controller_words, type_told, type_word};
+use quell_engine::hierarchy::{backlog, controller_words, processes, type_told, type_word};
 use quell_engine::snapshot::{self, CgroupConfig, Snapshot};
 use quell_units::{Bytes, CgroupPath, DevNum, Known, Limit};
 use schemars::JsonSchema;
@@ -114,12 +114,27 @@ fn weight_engines(snapshot: &Snapshot) -> Vec<WeightEngine> {
     iocost.chain(bfq).map(engine).collect()
 }
 
+/// What is counted once for all cgroups.
+struct Counts<'s> {
+    processes: HashMap<&'s CgroupPath, usize>,
+    children: HashMap<CgroupPath, usize>,
+}
+
+impl<'s> Counts<'s> {
+    fn of(snapshot: &'s Snapshot) -> Self {
+        let mut children = HashMap::new();
+        for parent in snapshot.cgroups.iter().filter_map(|cgroup| cgroup.path.parent()) {
+            *children.entry(parent).or_insert(0) += 1;
+        }
+        Self { processes: processes(snapshot), children }
+    }
+}
+
 impl Cgroup {
-    fn of(cgroup: &snapshot::Cgroup, snapshot: &Snapshot, processes: &HashMap<&CgroupPath, usize>) -> Self {
+    fn of(cgroup: &snapshot::Cgroup, snapshot: &Snapshot, counts: &Counts) -> Self {
         let config = cgroup.config.as_deref();
         let kind = config.and_then(|config| config.kind.ok());
         let pressure = cgroup.io_pressure.as_ref().ok();
-        let is_child = |other: &&snapshot::Cgroup| other.path.parent().as_ref() == Some(&cgroup.path);
         Self {
             name: identify(&cgroup.path).1,
             cgroup: cgroup.path.to_string(),
@@ -128,8 +143,8 @@ impl Cgroup {
             type_told: kind.map(type_told),
             controllers: config.and_then(|config| config.controllers.as_ref().ok()).map(controller_words),
             subtree_control: config.and_then(|config| config.subtree_control.as_ref().ok()).map(controller_words),
-            children: snapshot.cgroups.iter().filter(is_child).count(),
-            processes: (!snapshot.tasks.is_empty()).then(|| processes.get(&cgroup.path).copied().unwrap_or(0)),
+            children: counts.children.get(&cgroup.path).copied().unwrap_or(0),
+            processes: (!snapshot.tasks.is_empty()).then(|| counts.processes.get(&cgroup.path).copied().unwrap_or(0)),
             populated: cgroup.populated.ok(),
             io_max: config.map(|config| io_max(config, snapshot)).unwrap_or_default(),
             io_weight: config.and_then(|config| config.io_weight.as_ref().ok()).map(|weights| weights.default),

@@ -1,12 +1,12 @@
 //! `quell.cgroup-show/1`: one cgroup, what reaches it, and every limit that holds it, its ancestors' among them.
 
-use quell_engine::hierarchy::{Blocked, Controller, lacks, processes};
+use quell_engine::hierarchy::{Blocked, Controller, lacks};
 use quell_engine::snapshot::{self, Snapshot};
 use quell_units::CgroupPath;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Cgroup, WeightEngine};
+use super::{Cgroup, Counts, WeightEngine};
 use crate::doc::{Gap, Host};
 
 /// One cgroup.
@@ -58,7 +58,7 @@ impl Document {
     /// The document of one cgroup; `None` where it is not there.
     #[must_use]
     pub fn of(snapshot: &Snapshot, path: &CgroupPath, files: Vec<snapshot::Setting>) -> Option<Self> {
-        let counts = processes(snapshot);
+        let counts = Counts::of(snapshot);
         let cgroup = Cgroup::of(snapshot.cgroup(path)?, snapshot, &counts);
         let mut above: Vec<CgroupPath> = path.ancestors().filter(|at| at != path).collect();
         above.sort_by_key(|at| at.as_bytes().len());

@@ -1,12 +1,11 @@
 //! `quell.cgroup-tree/1`: a cgroup and all below it, parents before their children.
 
-use quell_engine::hierarchy::processes;
 use quell_engine::snapshot::Snapshot;
 use quell_units::CgroupPath;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Cgroup, WeightEngine};
+use super::{Cgroup, Counts, WeightEngine};
 use crate::doc::{Gap, Host};
 
 /// A cgroup and all below it.
@@ -42,7 +41,7 @@ impl Document {
     /// The tree below a cgroup; without `all`, what is empty and limits nothing is left out.
     #[must_use]
     pub fn of(snapshot: &Snapshot, top: &CgroupPath, all: bool) -> Self {
-        let counts = processes(snapshot);
+        let counts = Counts::of(snapshot);
         let below: Vec<_> = snapshot.cgroups.iter().filter(|cgroup| cgroup.path.is_within(top)).collect();
         let is_told = |cgroup: &Cgroup| {
             let is_limited = !cgroup.io_max.is_empty() || !cgroup.io_latency.is_empty();

@@ -83,7 +83,8 @@ impl Page<'_> {
     fn lack(&mut self, lack: &Lack) {
         let what = format!("{} stops at {}", lack.controller, rooted(&lack.at));
         let why = lack.blocked.as_deref().unwrap_or("it is not in its cgroup.subtree_control");
-        self.styled("lacks", &format!("{what}: {why}"), Style::Yellow);
+        let cost = if lack.controller == "memory" { "; without it buffered writes are charged to nobody" } else { "" };
+        self.styled("lacks", &format!("{what}: {why}{cost}"), Style::Yellow);
         if let Some(command) = &lack.command {
             self.out += &format!("{}{}\n", " ".repeat(LABEL), self.screen.paint(Style::Bold, command));
         }
