@@ -74,7 +74,7 @@ pub struct StatArgs {
     /// Show devices and workloads that did nothing, too
     #[arg(short, long)]
     pub all: bool,
-    /// Show one device: a name, a node, MAJ:MIN, or any path on it
+    /// Show one device: a name, a node, a link to one, MAJ:MIN, or any path on it
     #[arg(short, long, value_name = "DEVICE")]
     pub device: Option<String>,
     #[command(flatten)]
@@ -309,14 +309,14 @@ Examples:
   quell doctor --root DIR      a tree that quell capture wrote";
 
 const DEVICES_EXAMPLES: &str = "\
-Nothing is measured: a judgement says what a value means on a disk of this class,
-not that it hurts. For that, ask quell doctor.
+Nothing is measured: a judgement says what a value means on a disk of its class,
+not that it hurts; that is the doctor's to say.
 
 Examples:
   quell devices                    every stack, and what to look at
   quell devices /var/lib/docker    which disk that is, and where a limit acts
   quell devices nvme0n1            every setting of one disk, judged
-  quell devices --json | jq '.devices[].settings[] | select(.judgement==\"wrong\")'";
+  quell devices --json | jq '.filesystems[].settings'";
 
 const CGROUP_TREE_EXAMPLES: &str = "\
 Examples:

@@ -332,6 +332,16 @@ mod tests {
 
     proptest! {
         #[test]
+        fn no_bytes_make_it_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..READ_BYTES), ext: bool) {
+            // Random bytes never begin as a superblock does.
+            let (at, magic): (usize, &[u8]) = if ext { (EXT_AT + EXT_MAGIC, &[0x53, 0xEF]) } else { (0, XFS_IS) };
+            put(&mut bytes, at, magic);
+            if let Ok(seen) = parse(&bytes) {
+                prop_assert_eq!(parse(&render(&seen)), Ok(seen));
+            }
+        }
+
+        #[test]
         fn any_change_of_a_byte_is_refused_or_reads_back(at in 0..READ_BYTES, byte: u8, xfs: bool) {
             let mut bytes = if xfs { render(&Superblock::Xfs(Xfs { block_bytes: Bytes(512), ..Xfs::default() })) }
                 else { render(&Superblock::Ext(ext4())) };

@@ -27,6 +27,8 @@ pub struct Document {
     pub filesystems: Vec<Filesystem>,
     /// The overlays that write to them.
     pub overlays: Vec<Overlay>,
+    /// Mounts whose files are kept on disks that cannot be seen from here.
+    pub unseen: Vec<Unseen>,
     /// For each device with a file system on it, and for what was asked for, where each knob acts.
     pub knobs: Vec<Knob>,
     /// What is not known, and why.
@@ -157,6 +159,19 @@ pub struct Overlay {
     pub quota_told: &'static str,
 }
 
+/// A mount whose disks cannot be seen.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Unseen {
+    /// Where it is mounted.
+    pub mount_point: String,
+    /// Its type.
+    pub fs_type: String,
+    /// What was mounted: a pool, a server.
+    pub source: String,
+    /// Why its disks cannot be seen.
+    pub why: String,
+}
+
 /// Where one knob acts.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Knob {
@@ -229,6 +244,7 @@ impl Document {
                 .collect(),
             filesystems: reports.iter().map(|report| Filesystem::of(report, snapshot)).collect(),
             overlays: overlays(snapshot, &shown, view),
+            unseen: if view.asked.is_none() { unseen(snapshot) } else { Vec::new() },
             knobs: tops.iter().flat_map(|&top| knobs(top, snapshot)).collect(),
             gaps,
         }
@@ -374,6 +390,18 @@ fn overlays(snapshot: &Snapshot, shown: &[DevNum], view: View) -> Vec<Overlay> {
         })
     };
     snapshot.mounts.iter().filter_map(overlay).collect()
+}
+
+fn unseen(snapshot: &Snapshot) -> Vec<Unseen> {
+    let unseen = |mount: &Mount| {
+        Some(Unseen {
+            why: stack::kept_out_of_sight(mount)?,
+            mount_point: mount.mount_point.clone(),
+            fs_type: mount.fs_type.clone(),
+            source: mount.source.clone(),
+        })
+    };
+    snapshot.mounts.iter().filter_map(unseen).collect()
 }
 
 const fn quota_word(quota: settings::LayerQuota) -> &'static str {

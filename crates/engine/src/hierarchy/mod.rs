@@ -25,6 +25,15 @@ pub enum Controller {
 }
 
 impl Controller {
+    /// The property of a systemd unit that has it enabled for the unit, in every slice above.
+    #[must_use]
+    pub const fn unit_property(self) -> &'static str {
+        match self {
+            Self::Io => "IOAccounting",
+            Self::Memory => "MemoryAccounting",
+        }
+    }
+
     /// Its name in `cgroup.controllers`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -164,6 +173,19 @@ fn lack(
 
 fn config<'s>(snapshot: &'s Snapshot, path: &CgroupPath) -> Option<&'s CgroupConfig> {
     snapshot.cgroup(path)?.config.as_deref()
+}
+
+/// The lowest systemd unit that a cgroup is or lies in, where systemd keeps that part of the tree.
+///
+/// There a raw write to `cgroup.subtree_control` is lost when systemd next sets up the slice.
+#[must_use]
+pub fn unit_of(path: &CgroupPath) -> Option<CgroupPath> {
+    let top = path.components().next()?;
+    let is_unit = |name: &[u8]| [&b".service"[..], b".scope", b".slice"].iter().any(|end| name.ends_with(end));
+    let kept_by_systemd = top.ends_with(b".slice") || top == b"init.scope";
+    let mut at: Vec<CgroupPath> = path.ancestors().filter(|at| kept_by_systemd && is_unit(at.name())).collect();
+    at.sort_by_key(|at| at.as_bytes().len());
+    at.pop()
 }
 
 /// What of a cgroup's files is not on disk yet: dirty and under write-back. `None` where its memory is not counted.

@@ -1,3 +1,5 @@
+//! Which ancestor keeps a controller from a cgroup, on small trees that are written here.
+
 use quell_units::{CgroupId, Gap};
 
 use super::*;
@@ -89,4 +91,17 @@ fn without_a_reading_nothing_is_called_missing() {
     let mut host = host();
     configure(&mut host, "a", |config| config.subtree_control = Err(Gap::Denied));
     assert_eq!(lacks(&host, &path("a/b"), Controller::Io), []);
+}
+
+#[test]
+fn the_unit_is_the_lowest_one_that_systemd_keeps() {
+    for (at, unit) in [
+        ("system.slice/nginx.service/worker", Some("system.slice/nginx.service")),
+        ("kubepods.slice/cri-containerd-1.scope", Some("kubepods.slice/cri-containerd-1.scope")),
+        ("kubepods/besteffort/pod1", None),
+        ("lxc/x.service", None),
+    ] {
+        assert_eq!(unit_of(&path(at)), unit.map(path), "{at}");
+    }
+    assert_eq!(unit_of(&CgroupPath::root()), None);
 }

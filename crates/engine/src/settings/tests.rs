@@ -1,3 +1,5 @@
+//! Judgements, on hosts of one disk each: right values stay fine, wrong ones are named, and what is not known stays open.
+
 use quell_kfile::scheduler::Scheduler;
 use quell_kfile::superblock::{Ext, ExtJournal, Superblock};
 use quell_units::{Bytes, DevNum};

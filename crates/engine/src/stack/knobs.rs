@@ -56,7 +56,7 @@ impl<'a> Stack<'a> {
     fn io_max(&self) -> Acts {
         let knob = if self.snapshot.host.cgroups.io_is_v1() { "blkio.throttle.*" } else { "io.max" };
         if self.no_cgroup_offers(|config| config.io_max.as_ref().err().copied()) {
-            return Acts { knob, at: Vec::new(), why: "this kernel has no throttling, or no cgroup has it on".into() };
+            return Acts { knob, at: Vec::new(), why: "this kernel has no throttling (BLK_DEV_THROTTLING)".into() };
         }
         let mut why = Vec::new();
         if let Some(disk) = self.snapshot.device(self.top).and_then(|device| device.partition_of) {
@@ -214,13 +214,12 @@ impl<'a> Stack<'a> {
         details.flat_map(|detail| &detail.nvme_paths).map(|path| path.name.as_str()).collect()
     }
 
-    /// Whether no cgroup has a file: the kernel has it not, or its controller is off everywhere.
+    /// Whether the kernel has a file not: a cgroup with the controller lacks it, and none has it. Where the controller is
+    /// off everywhere nothing is known, and nothing is denied.
     fn no_cgroup_offers(&self, lacks: impl Fn(&CgroupConfig) -> Option<Gap>) -> bool {
-        let mut below_root = self.snapshot.cgroups.iter().filter(|cgroup| !cgroup.path.is_root());
-        let absent = |gap: Option<Gap>| matches!(gap, Some(Gap::NotInKernel | Gap::ControllerOff));
-        // Without a cgroup that was read nothing is known, and nothing is denied.
-        let read = self.snapshot.cgroups.iter().any(|cgroup| !cgroup.path.is_root() && cgroup.config.is_some());
-        read && below_root.all(|cgroup| cgroup.config.as_deref().is_none_or(|config| absent(lacks(config))))
+        let below_root = self.snapshot.cgroups.iter().filter(|cgroup| !cgroup.path.is_root());
+        let answers: Vec<Option<Gap>> = below_root.filter_map(|cgroup| cgroup.config.as_deref()).map(lacks).collect();
+        !answers.contains(&None) && answers.contains(&Some(Gap::NotInKernel))
     }
 }
 

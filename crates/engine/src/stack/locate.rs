@@ -140,6 +140,16 @@ fn of_mount(mount: &Mount, path: &str, snapshot: &Snapshot, depth: usize) -> Pla
     Place { steps: vec![step], devices: mount.on.clone(), mount_point, unseen }
 }
 
+/// Why the disks that keep a mount's files cannot be seen from here; `None` where they can, or where no disk keeps them.
+#[must_use]
+pub fn kept_out_of_sight(mount: &Mount) -> Option<String> {
+    const KEPT_ELSEWHERE: [&str; 12] =
+        ["zfs", "nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "glusterfs", "lustre", "btrfs", "bcachefs"];
+    let is_fuse = mount.fs_type.starts_with("fuse.") || mount.fs_type == "fuseblk";
+    let kept = is_fuse || KEPT_ELSEWHERE.contains(&&*mount.fs_type);
+    (mount.on.is_empty() && kept).then(|| unseen(mount))
+}
+
 /// Why no disk can be named below a mount.
 fn unseen(mount: &Mount) -> String {
     match &*mount.fs_type {

@@ -12,7 +12,7 @@ mod tests;
 
 pub use knobs::{Acts, knobs};
 pub use layer::Layer;
-pub use locate::{Place, locate, locate_cgroup, locate_device};
+pub use locate::{Place, kept_out_of_sight, locate, locate_cgroup, locate_device};
 
 use quell_units::DevNum;
 

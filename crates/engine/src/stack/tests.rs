@@ -1,3 +1,5 @@
+//! Stacks on a written host: docker on a partition, a database on LVM over dm-crypt, btrfs on two disks, ZFS.
+
 use quell_units::{DevName, Gap};
 
 use super::*;
@@ -118,6 +120,10 @@ fn btrfs_lies_on_all_its_disks_and_zfs_on_none_that_are_seen() {
     assert_eq!(numbers(&locate("/pool/x", &host()).unwrap().devices), ["253:32", "253:48"]);
     let tank = locate("/tank", &host()).unwrap();
     assert!(tank.devices.is_empty() && tank.unseen.unwrap().contains("zpool status tank"));
+    let host = host();
+    let out_of_sight = host.mounts.iter().filter(|mount| kept_out_of_sight(mount).is_some());
+    let points: Vec<&str> = out_of_sight.map(|mount| &*mount.mount_point).collect();
+    assert_eq!(points, ["/tank"]);
 }
 
 #[test]

@@ -75,17 +75,19 @@ impl Page<'_> {
         };
         self.line("has", &list(&document.cgroup.controllers));
         self.line("passes on", &list(&document.cgroup.subtree_control));
-        for lack in &document.lacks {
-            self.lack(lack);
+        for (at, lack) in document.lacks.iter().enumerate() {
+            // One command of systemd's does for several of them, and stands below the last.
+            let again = document.lacks.get(at + 1).is_some_and(|next| next.command == lack.command);
+            self.lack(lack, !again);
         }
     }
 
-    fn lack(&mut self, lack: &Lack) {
+    fn lack(&mut self, lack: &Lack, with_command: bool) {
         let what = format!("{} stops at {}", lack.controller, rooted(&lack.at));
         let why = lack.blocked.as_deref().unwrap_or("it is not in its cgroup.subtree_control");
         let cost = if lack.controller == "memory" { "; without it buffered writes are charged to nobody" } else { "" };
         self.styled("lacks", &format!("{what}: {why}{cost}"), Style::Yellow);
-        if let Some(command) = &lack.command {
+        if let Some(command) = lack.command.as_ref().filter(|_| with_command) {
             self.out += &format!("{}{}\n", " ".repeat(LABEL), self.screen.paint(Style::Bold, command));
         }
     }

@@ -62,8 +62,14 @@ fn name(node: &Node) -> String {
     match (node.depth, last) {
         (_, "") => "/".into(),
         (0, _) => node.cgroup.cgroup.clone(),
-        (depth, last) => format!("{}{last}", "  ".repeat(depth)),
+        (depth, last) => format!("{}{}", "  ".repeat(depth), short(node, last)),
     }
+}
+
+/// A container's name is its id, which takes the whole line; people call it by a part of that.
+fn short<'n>(node: &'n Node, last: &'n str) -> &'n str {
+    let name = node.cgroup.name.as_str();
+    if text::columns(last) > 40 && text::columns(name) < text::columns(last) { name } else { last }
 }
 
 fn has(cgroup: &Cgroup) -> String {

@@ -17,6 +17,10 @@ pub(super) fn page(document: &Document, screen: &Screen) -> String {
         branches(&filesystem.devices, "", document, &mut lines);
         lines.extend(overlays(filesystem, document));
     }
+    for unseen in &document.unseen {
+        let about = format!("{} on {}: {}", unseen.fs_type, unseen.source, unseen.why);
+        lines.push((unseen.mount_point.clone(), about));
+    }
     let free: Vec<&Device> = document.devices.iter().filter(|device| is_free(device, document)).collect();
     for (at, device) in free.iter().enumerate() {
         let used = if device.swap { "swap" } else { "not mounted" };
