@@ -45,7 +45,7 @@ mod writeback_storm;
 pub use finding::{Advice, Aspect, Evidence, Explain, Finding, Severity, Subject, SubjectKind, Value};
 pub use rank::find;
 pub use scene::{
-    Backlog, Budget, Cap, CapKey, Commits, Contention, DirtyLimits, Disk, DiskClass, Engine, PAGE_BYTES, Scene, Share,
-    Trust, Wait, WaitKind, Workload,
+    Backlog, Budget, Cap, CapKey, Commits, Contention, DirtyLimits, Disk, DiskClass, Engine, Named, PAGE_BYTES, Scene,
+    Share, Trust, Wait, WaitKind, Workload,
 };
 pub use table::{Line, Over, RULES, Rule, rule};

@@ -3,6 +3,7 @@
 //! A [`Scene`] makes no finding; it answers the questions that several rules ask (which disk lies lowest, does it queue,
 //! whose bytes are these, who waits for what) so that each of them has one answer.
 
+mod asked;
 mod budget;
 mod cap;
 mod contention;
@@ -11,6 +12,7 @@ mod wait;
 mod weight;
 mod workload;
 
+pub use asked::Named;
 pub use budget::Budget;
 pub use cap::{Cap, CapKey};
 pub use contention::Contention;
