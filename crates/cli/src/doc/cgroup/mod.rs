@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use quell_engine::findings::workload::identify;
 use quell_engine::hierarchy::{backlog, controller_words, processes, type_told, type_word};
+use quell_engine::shares;
 use quell_engine::snapshot::{self, CgroupConfig, Snapshot};
 use quell_units::{Bytes, CgroupPath, DevNum, Known, Limit};
 use schemars::JsonSchema;
@@ -42,6 +43,8 @@ pub struct Cgroup {
     pub io_weight: Option<u32>,
     /// Its weight under bfq.
     pub io_bfq_weight: Option<u32>,
+    /// What it gets of each disk where something heeds weights; a weight does nothing anywhere else.
+    pub shares: Vec<Share>,
     /// Its latency targets, a row a device.
     pub io_latency: Vec<IoLatency>,
     /// Memory charged to it.
@@ -86,38 +89,46 @@ pub struct IoLatency {
     pub target_usec: u64,
 }
 
-/// A disk that weights act on, and what heeds them there.
+/// What the weights of the tree make of one disk for one cgroup.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct WeightEngine {
+pub struct Share {
     /// The disk.
     pub device: String,
     /// Its number.
     pub dev: String,
-    /// `io.weight` where iocost is on, `io.bfq.weight` where the scheduler is bfq.
+    /// The file that its engine heeds: `io.weight` is iocost's, `io.bfq.weight` bfq's.
     pub heeds: &'static str,
+    /// The cgroup's weight there.
+    pub weight: u32,
+    /// The part of the disk that it gets with all below it, while all that have processes want more than they get.
+    pub share_ratio: f64,
 }
 
-/// The disks on which a weight does anything.
-fn weight_engines(snapshot: &Snapshot) -> Vec<WeightEngine> {
-    let root = snapshot.cgroups.first().and_then(|root| root.config.as_deref());
-    let qos = root.and_then(|root| root.cost_qos.as_deref().ok()).unwrap_or_default();
-    let iocost = qos.iter().filter(|row| row.enabled).map(|row| (row.dev, "io.weight"));
-    let bfq = snapshot.devices.iter().filter_map(|device| {
-        let scheduler = device.queue.as_deref()?.scheduler.as_ref().ok()?;
-        (&*scheduler.active == "bfq").then_some((device.dev, "io.bfq.weight"))
-    });
-    let engine = |(dev, heeds): (DevNum, &'static str)| WeightEngine {
-        device: name_of(dev, snapshot),
-        dev: dev.to_string(),
-        heeds,
-    };
-    iocost.chain(bfq).map(engine).collect()
+/// The shares of every cgroup with processes, on every disk where something heeds weights.
+fn shares(snapshot: &Snapshot) -> HashMap<CgroupPath, Vec<Share>> {
+    let mut of: HashMap<CgroupPath, Vec<Share>> = HashMap::new();
+    for device in snapshot.devices.iter().filter(|device| device.partition_of.is_none()) {
+        for engine in shares::engines(snapshot, device.dev) {
+            let active = |cgroup: &snapshot::Cgroup| cgroup.populated != Ok(false);
+            for row in shares::shares(snapshot, device.dev, engine, active) {
+                of.entry(row.cgroup).or_default().push(Share {
+                    device: device.name.to_string(),
+                    dev: device.dev.to_string(),
+                    heeds: engine.file(),
+                    weight: row.weight,
+                    share_ratio: row.share_ratio,
+                });
+            }
+        }
+    }
+    of
 }
 
 /// What is counted once for all cgroups.
 struct Counts<'s> {
     processes: HashMap<&'s CgroupPath, usize>,
     children: HashMap<CgroupPath, usize>,
+    shares: HashMap<CgroupPath, Vec<Share>>,
 }
 
 impl<'s> Counts<'s> {
@@ -126,7 +137,7 @@ impl<'s> Counts<'s> {
         for parent in snapshot.cgroups.iter().filter_map(|cgroup| cgroup.path.parent()) {
             *children.entry(parent).or_insert(0) += 1;
         }
-        Self { processes: processes(snapshot), children }
+        Self { processes: processes(snapshot), children, shares: shares(snapshot) }
     }
 }
 
@@ -149,6 +160,7 @@ impl Cgroup {
             io_max: config.map(|config| io_max(config, snapshot)).unwrap_or_default(),
             io_weight: config.and_then(|config| config.io_weight.as_ref().ok()).map(|weights| weights.default),
             io_bfq_weight: config.and_then(|config| config.bfq_weight.as_ref().ok()).map(|weights| weights.default),
+            shares: counts.shares.get(&cgroup.path).cloned().unwrap_or_default(),
             io_latency: config.map(|config| io_latency(config, snapshot)).unwrap_or_default(),
             memory_bytes: cgroup.memory.ok().map(Bytes::get),
             memory_max_bytes: config.and_then(|config| at(config.memory_max)),

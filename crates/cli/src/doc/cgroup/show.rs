@@ -6,7 +6,7 @@ use quell_units::CgroupPath;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Cgroup, Counts, WeightEngine};
+use super::{Cgroup, Counts};
 use crate::doc::{Gap, Host};
 
 /// One cgroup.
@@ -26,8 +26,6 @@ pub struct Document {
     pub lacks: Vec<Lack>,
     /// Its other files, as the kernel prints them.
     pub files: Vec<File>,
-    /// The disks on which a weight does anything; on all others it does nothing.
-    pub weight_engines: Vec<WeightEngine>,
     /// What is not known, and why.
     pub gaps: Vec<Gap>,
 }
@@ -74,7 +72,6 @@ impl Document {
                 .flat_map(|controller| lacks_of(snapshot, path, controller))
                 .collect(),
             files: files.into_iter().map(file).collect(),
-            weight_engines: super::weight_engines(snapshot),
             gaps: super::gaps(snapshot),
         })
     }

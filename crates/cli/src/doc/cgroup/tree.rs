@@ -5,7 +5,7 @@ use quell_units::CgroupPath;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Cgroup, Counts, WeightEngine};
+use super::{Cgroup, Counts};
 use crate::doc::{Gap, Host};
 
 /// A cgroup and all below it.
@@ -21,8 +21,6 @@ pub struct Document {
     pub cgroups: Vec<Node>,
     /// Empty cgroups without limits that were left out.
     pub left_out: usize,
-    /// The disks on which a weight does anything; on all others it does nothing.
-    pub weight_engines: Vec<WeightEngine>,
     /// What is not known, and why.
     pub gaps: Vec<Gap>,
 }
@@ -66,7 +64,6 @@ impl Document {
             host: Host::of(&snapshot.host),
             left_out: nodes.len().saturating_sub(cgroups.len()),
             cgroups,
-            weight_engines: super::weight_engines(snapshot),
             gaps: super::gaps(snapshot),
         }
     }

@@ -8,15 +8,13 @@ pub use tree::page as tree;
 
 use quell_units::count;
 
-use super::number::{bytes, three, usec};
-use crate::doc::cgroup::{Cgroup, IoLatency, IoMax, WeightEngine};
+use super::number::{bytes, pct, three, usec};
+use crate::doc::cgroup::{Cgroup, IoLatency, IoMax, Share};
 
 /// The limits and targets that a cgroup sets itself, a line each.
-fn limits(cgroup: &Cgroup, engines: &[WeightEngine]) -> Vec<String> {
+fn limits(cgroup: &Cgroup) -> Vec<String> {
     let mut out: Vec<String> = cgroup.io_max.iter().map(ceiling).collect();
     out.extend(cgroup.io_latency.iter().map(target));
-    // 100 is what everybody has who was given nothing.
-    out.extend(weights(cgroup, engines, |weight| weight != 100));
     let memory = [("memory.max", cgroup.memory_max_bytes), ("memory.high", cgroup.memory_high_bytes)];
     out.extend(memory.into_iter().filter_map(|(file, limit)| Some(format!("{file} {}", bytes(count(limit?))))));
     out
@@ -27,22 +25,26 @@ fn rooted(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
 }
 
-/// The weights that `told` asks for, each with the disks on which it does anything.
-fn weights(cgroup: &Cgroup, engines: &[WeightEngine], told: impl Fn(u32) -> bool) -> Vec<String> {
+/// What the cgroup gets of each disk where its weight is heeded; and a weight that somebody set, or that `all` asks for,
+/// where none is.
+fn weights(cgroup: &Cgroup, all: bool) -> Vec<String> {
+    let gets = |share: &Share| {
+        let Share { device, heeds, weight, share_ratio, .. } = share;
+        format!("{heeds} {weight}: {} of {device} while all want it", pct(share_ratio * 100.0))
+    };
+    let mut out: Vec<String> = cgroup.shares.iter().map(gets).collect();
     let files = [
         ("io.weight", cgroup.io_weight, "no disk has iocost on"),
         ("io.bfq.weight", cgroup.io_bfq_weight, "no disk runs bfq"),
     ];
-    let line = |(file, weight, without): (&str, Option<u32>, &str)| {
-        let weight = weight.filter(|&weight| told(weight))?;
-        let disks: Vec<&str> =
-            engines.iter().filter(|engine| engine.heeds == file).map(|engine| &*engine.device).collect();
-        Some(match disks.as_slice() {
-            [] => format!("{file} {weight}: does nothing, {without}"),
-            disks => format!("{file} {weight} on {}", disks.join(", ")),
-        })
-    };
-    files.into_iter().filter_map(line).collect()
+    for (file, weight, without) in files {
+        let is_heeded = cgroup.shares.iter().any(|share| share.heeds == file);
+        // 100 is what everybody has who was given nothing.
+        if let Some(weight) = weight.filter(|&weight| !is_heeded && (all || weight != 100)) {
+            out.push(format!("{file} {weight}: does nothing, {without}"));
+        }
+    }
+    out
 }
 
 fn ceiling(row: &IoMax) -> String {

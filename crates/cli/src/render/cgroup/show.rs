@@ -97,7 +97,7 @@ impl Page<'_> {
         let mut any = false;
         for above in document.ancestors.iter().chain([&document.cgroup]) {
             let own = above.cgroup == document.cgroup.cgroup;
-            for limit in limits(above, &document.weight_engines) {
+            for limit in limits(above) {
                 let limit = if own { limit } else { format!("{limit} (of {})", rooted(&above.cgroup)) };
                 self.line(if any { "" } else { "held by" }, &limit);
                 any = true;
@@ -107,7 +107,7 @@ impl Page<'_> {
             self.line("held by", "no limit of its own or above it");
         }
         // Told though it is the default: 100 is a weight as any other, against a neighbour's 900.
-        for weight in weights(&document.cgroup, &document.weight_engines, |weight| weight == 100) {
+        for weight in weights(&document.cgroup, true) {
             self.line("weighs", &weight);
         }
     }

@@ -2,7 +2,7 @@
 
 use quell_units::count;
 
-use super::limits;
+use super::{limits, weights};
 use crate::doc::cgroup::Cgroup;
 use crate::doc::cgroup::tree::{Document, Node};
 use crate::render::number::{bytes, usec};
@@ -38,7 +38,7 @@ pub fn page(document: &Document, screen: &Screen) -> String {
     out += &table::head("cgroup", first, &columns, screen);
     for (node, name) in document.cgroups.iter().zip(&names) {
         out += &table::row(name, first, &columns, &node.cgroup);
-        for note in notes(&node.cgroup, document) {
+        for note in notes(&node.cgroup) {
             let indent = " ".repeat(node.depth * 2 + 2);
             for line in text::wrap(&note, screen.width.saturating_sub(indent.len())) {
                 out += &format!("{indent}{}\n", screen.paint(Style::Dim, &line));
@@ -82,8 +82,9 @@ fn has(cgroup: &Cgroup) -> String {
     if words.is_empty() { "none".into() } else { words.join(" ") }
 }
 
-fn notes(cgroup: &Cgroup, document: &Document) -> Vec<String> {
-    let mut notes = limits(cgroup, &document.weight_engines);
+fn notes(cgroup: &Cgroup) -> Vec<String> {
+    let mut notes = limits(cgroup);
+    notes.extend(weights(cgroup, false));
     if let (Some(kind), Some(told)) = (cgroup.kind.filter(|kind| *kind != "domain"), cgroup.type_told) {
         notes.push(format!("{kind}: {told}"));
     }
