@@ -2,7 +2,7 @@
 //! database on a thin volume over dm-crypt over a mirror of two badly set disks, ZFS. No capture holds all of that, so the
 //! tree is written here.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test's helpers fail by panicking, as tests do")]
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail by panicking, as tests do")]
 
 use std::fs;
 use std::os::unix::fs::symlink;
