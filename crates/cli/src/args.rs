@@ -29,6 +29,10 @@ pub enum Command {
     Stat(StatArgs),
     /// Say why storage is slow: who waits, who is to blame, what to change
     Doctor(DoctorArgs),
+    /// Show what lies on which disk, how each is set up, and where a limit acts
+    Devices(DevicesArgs),
+    /// Show the tree of cgroups, or one of them: controllers, limits, what is missing
+    Cgroup(CgroupArgs),
     /// Explain a finding: what it means, how it is found, what to change
     Explain(ExplainArgs),
     /// Run the doctor on a recorded host
@@ -70,7 +74,7 @@ pub struct StatArgs {
     /// Show devices and workloads that did nothing, too
     #[arg(short, long)]
     pub all: bool,
-    /// Show one device: a name, a node, MAJ:MIN, or any path on it
+    /// Show one device: a name, a node, a link to one, MAJ:MIN, or any path on it
     #[arg(short, long, value_name = "DEVICE")]
     pub device: Option<String>,
     #[command(flatten)]
@@ -118,6 +122,75 @@ pub struct DoctorArgs {
     /// of them in one text, as they were printed.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["roots", "watch"])]
     pub from: Option<PathBuf>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its text would replace the command's own")]
+    pub root: RootArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `quell devices`.
+#[derive(Debug, Args)]
+#[command(after_help = DEVICES_EXAMPLES)]
+pub struct DevicesArgs {
+    /// One device, or what a path or container lies on [default: all]
+    ///
+    /// A name, a node, a link such as /dev/disk/by-id/..., MAJ:MIN, a partition, a mount point, any path, or a target as
+    /// quell doctor takes it. How it was resolved is told.
+    #[arg(value_name = "DEVICE|PATH")]
+    pub device: Option<String>,
+    /// Show empty loop devices and memory, too
+    #[arg(short, long)]
+    pub all: bool,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its text would replace the command's own")]
+    pub root: RootArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `quell cgroup`.
+#[derive(Debug, Args)]
+pub struct CgroupArgs {
+    /// What to show.
+    #[command(subcommand)]
+    pub command: CgroupCommand,
+}
+
+/// The views of cgroups.
+#[derive(Debug, Subcommand)]
+pub enum CgroupCommand {
+    /// Show the tree: controllers, processes, limits, pressure and what is not written yet
+    Tree(CgroupTreeArgs),
+    /// Show one cgroup: its type, what reaches it, every limit that holds it
+    Show(CgroupShowArgs),
+}
+
+/// Arguments of `quell cgroup tree`.
+#[derive(Debug, Args)]
+#[command(after_help = CGROUP_TREE_EXAMPLES)]
+pub struct CgroupTreeArgs {
+    /// Only this cgroup and all below it, by its path [default: /]
+    pub path: Option<String>,
+    /// Show empty cgroups without limits, too
+    #[arg(short, long)]
+    pub all: bool,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its text would replace the command's own")]
+    pub root: RootArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `quell cgroup show`.
+#[derive(Debug, Args)]
+#[command(after_help = CGROUP_SHOW_EXAMPLES)]
+pub struct CgroupShowArgs {
+    /// A container, unit, cgroup or process, as quell doctor takes it
+    pub target: String,
     #[command(flatten)]
     #[expect(missing_docs, reason = "its text would replace the command's own")]
     pub root: RootArgs,
@@ -214,6 +287,7 @@ Examples:
   quell doctor                 watch for 10 s, then say what is wrong and why
   quell doctor docker/1f2e3d   only what concerns this container
   quell stat 1                 disks and the workloads on them, every second
+  quell devices /var/lib/db    which disk that is, and where a limit acts
   quell demo                   see the doctor at work on recorded hosts
 
 Exit codes: 0 done, 1 findings at or above --fail-on, 2 usage or configuration
@@ -240,6 +314,28 @@ Examples:
   quell doctor --fail-on warning --json
   quell doctor --root DIR      a tree that quell capture wrote
   iostat -x 1 10 | quell doctor --from -";
+
+const DEVICES_EXAMPLES: &str = "\
+Nothing is measured: a judgement says what a value means on a disk of its class,
+not that it hurts; that is the doctor's to say.
+
+Examples:
+  quell devices                    every stack, and what to look at
+  quell devices /var/lib/docker    which disk that is, and where a limit acts
+  quell devices nvme0n1            every setting of one disk, judged
+  quell devices --json | jq '.filesystems[].settings'";
+
+const CGROUP_TREE_EXAMPLES: &str = "\
+Examples:
+  quell cgroup tree
+  quell cgroup tree kubepods.slice
+  quell cgroup tree --json";
+
+const CGROUP_SHOW_EXAMPLES: &str = "\
+Examples:
+  quell cgroup show docker/1f2e3d
+  quell cgroup show unit/mysql.service
+  quell cgroup show cgroup/tenants/etl";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:

@@ -40,6 +40,27 @@ impl Source {
     }
 }
 
+impl Source {
+    /// The machine at the latest moment, for what one moment tells.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(crate) fn latest(&self) -> Result<Machine, Failure> {
+        match self {
+            Self::Live => live(),
+            Self::Moments(_, dir) | Self::Moment(dir) => under(dir),
+        }
+    }
+}
+
+/// What was asked for, with every link followed where it is a path: `/dev/disk/by-id/...` names no device itself.
+pub(crate) fn followed(machine: &mut Machine, text: &str) -> String {
+    if !text.starts_with('/') {
+        return text.to_owned();
+    }
+    String::from_utf8_lossy(&machine.real_path(text.as_bytes())).into_owned()
+}
+
 /// Two captured moments, as the window between them.
 ///
 /// # Errors
@@ -59,9 +80,11 @@ pub(crate) fn between(t0: &Path, t1: &Path) -> Result<Window, Failure> {
 /// # Errors
 /// The tree cannot be opened.
 pub(crate) fn moment(dir: &Path) -> Result<Snapshot, Failure> {
-    let opened = Machine::under(dir)
-        .map_err(|error| Failure::host(Exit::Usage, &error).hint("quell capture DIR writes such a tree"));
-    Ok(opened?.snapshot(Depth::Full))
+    Ok(under(dir)?.snapshot(Depth::Full))
+}
+
+fn under(dir: &Path) -> Result<Machine, Failure> {
+    Machine::under(dir).map_err(|error| Failure::host(Exit::Usage, &error).hint("quell capture DIR writes such a tree"))
 }
 
 /// This host.

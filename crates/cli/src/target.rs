@@ -6,6 +6,7 @@
 use quell_engine::findings::workload::{WorkloadKind, identify};
 use quell_engine::findings::{Finding, Subject};
 use quell_engine::snapshot::{Cgroup, Device, Snapshot};
+use quell_engine::stack;
 use quell_units::{CgroupPath, DevNum, escape};
 
 use crate::error::Failure;
@@ -122,6 +123,9 @@ fn device(text: &str, snapshot: &Snapshot) -> Option<DevNum> {
         let mounts = snapshot.filesystems.iter().filter(|fs| text.starts_with('/') && holds(&fs.mount_point));
         mounts.max_by_key(|fs| fs.mount_point.len()).map(|fs| fs.dev)
     };
+    // Through overlays and past what lies on no disk, where the mounts are known.
+    let by_path = || stack::locate(text, snapshot).and_then(|place| place.devices.first().copied());
+    let by_mount = || if snapshot.mounts.is_empty() { by_mount() } else { by_path() };
     by_name().or_else(by_number).or_else(by_mount)
 }
 
@@ -197,7 +201,7 @@ fn is_bare(cgroup: &Cgroup, text: &str) -> bool {
 }
 
 /// A container's whole id, as its cgroup's name has it.
-fn container_id(cgroup: &Cgroup) -> Option<String> {
+pub(crate) fn container_id(cgroup: &Cgroup) -> Option<String> {
     let (WorkloadKind::Container, _) = identify(&cgroup.path) else { return None };
     let name = escape(cgroup.path.name());
     let scope = name.strip_suffix(".scope");

@@ -6,10 +6,11 @@
 
 use std::path::Path;
 
-const CAPTURES: [&str; 8] = [
+const CAPTURES: [&str; 9] = [
     "02-healthy-busy",
     "08-noisy-neighbour",
     "12-journal-shared-stall",
+    "15-weights-iocost",
     "20-dm-linear-lvm",
     "23-device-hung",
     "26-io-controller-off",

@@ -15,17 +15,20 @@ use crate::error::HostError;
 use crate::gaps::{Gaps, Of};
 use crate::mounts;
 use crate::reader::{Reader, join};
+use crate::superblocks;
 use crate::system::{read_host, read_system};
 use crate::tasks;
 use crate::values::many;
 
 /// How much a snapshot holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     /// Counters alone: of the host, its devices and its cgroups. What a loop reads.
     Counters,
     /// Configuration, queues, file systems and processes too.
     Full,
+    /// Every setting of every disk too, and what its file system says on it. Thousands of files on a large host.
+    Settings,
 }
 
 /// Cgroups that are walked.
@@ -101,21 +104,28 @@ impl Machine {
         let mut clock = self.begin(&mut gaps);
         self.devices.read_counters(&mut self.reader, &mut gaps);
         let system = read_system(&mut self.reader, &mut gaps);
-        let full = depth == Depth::Full;
+        let full = depth >= Depth::Full;
         let mounts = self.read_topology(full, &mut gaps);
         let host = self.host(&system);
-        let devices = self.devices.build(&mut self.reader, full, &mut gaps);
+        let devices = self.devices.build(&mut self.reader, depth, &mut gaps);
         let cgroups_begun = clock::boot_time();
         let cgroups = self.cgroups.as_mut().map(|table| table.sample(&mut self.reader, full, &mut gaps));
         if !self.reader.is_captured() {
             clock.cgroups = cgroups_begun.midpoint(clock::boot_time());
             clock.tasks = clock::boot_time();
         }
-        let (mut tasks, mut filesystems) = (Vec::new(), Vec::new());
+        let (mut tasks, mut filesystems, mut mounted) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut on_disk, mut partitions) = (Vec::new(), Vec::new());
         if full {
             tasks = tasks::read_tasks(&mut self.reader, &self.hierarchies, &mut gaps);
             self.io_uring = tasks.iter().filter(|task| task.io_uring).map(|task| task.pid).collect();
-            filesystems = mounts::read_filesystems(&mut self.reader, &mounts, self.devices.places(), &mut gaps);
+            let places = self.devices.places();
+            filesystems = mounts::read_filesystems(&mut self.reader, &mounts, places, &mut gaps);
+            mounted = mounts::mounted(&mut self.reader, &mounts, places, &mut gaps);
+        }
+        if depth == Depth::Settings {
+            partitions = self.devices.read_partitions(&mut self.reader);
+            on_disk = superblocks::read_superblocks(&mut self.reader, &devices, &mut gaps);
         }
         if cgroups.is_none() {
             gaps.missing("cgroups", Of::Host, Gap::NotInKernel, || "");
@@ -123,7 +133,20 @@ impl Machine {
         let cgroups = cgroups.unwrap_or_default();
         let gaps = gaps.into_missing();
         let cost = spent(cost, self.cost());
-        Snapshot { clock, host, system, devices, cgroups, tasks, filesystems, gaps, cost }
+        Snapshot {
+            clock,
+            host,
+            system,
+            devices,
+            cgroups,
+            tasks,
+            filesystems,
+            mounts: mounted,
+            on_disk,
+            partitions,
+            gaps,
+            cost,
+        }
     }
 
     /// Takes a light look: which threads wait, how much is dirty, what is in flight.

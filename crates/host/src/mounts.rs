@@ -1,13 +1,13 @@
 //! Mounts: which device a file lies on, and the file systems that have a block device below them.
 
-use quell_engine::snapshot::Filesystem;
+use quell_engine::snapshot::{Filesystem, Mount};
 use quell_kfile::{jbd2_info, mountinfo};
 use quell_units::{DevNum, Gap, Known, escape};
 
-use crate::devices::{Place, by_node, find};
+use crate::devices::{Place, by_node, find, resolve};
 use crate::gaps::{Gaps, Of};
 use crate::reader::{Entry, Reader, join};
-use crate::values::{many, many_of_host};
+use crate::values::{many, many_of_host, word};
 
 /// Reads all mounts.
 pub(crate) fn read_mounts(reader: &mut Reader, gaps: &mut Gaps) -> Vec<mountinfo::Row> {
@@ -64,6 +64,64 @@ pub(crate) fn read_filesystems(
         });
     }
     filesystems
+}
+
+/// The most mounts that are kept. A host of many containers has thousands; a tree may hold anything.
+const MOUNTS_MAX: usize = 20_000;
+
+/// Every mount, with the devices it lies on.
+pub(crate) fn mounted(reader: &mut Reader, mounts: &[mountinfo::Row], places: &[Place], gaps: &mut Gaps) -> Vec<Mount> {
+    let pools = if mounts.iter().any(|mount| &*mount.fs_type == b"btrfs") { read_btrfs(reader) } else { Vec::new() };
+    let left_out = mounts.len().saturating_sub(MOUNTS_MAX);
+    gaps.left_out(Of::Filesystem, Gap::OverBound, u64::try_from(left_out).unwrap_or(u64::MAX));
+    let mount = |row: &mountinfo::Row| {
+        let one = device_of_mount(row, places);
+        // A pool is known by any of its devices; where `/sys` does not tell the others, this one is what is known.
+        let pool = pools.iter().find(|pool| one.is_some_and(|dev| pool.contains(&dev)));
+        let pool = pool.filter(|_| &*row.fs_type == b"btrfs");
+        Mount {
+            mount_point: escape(&row.mount_point).into_owned(),
+            root: escape(&row.root).into_owned(),
+            dev: row.dev,
+            fs_type: escape(&row.fs_type).into_owned(),
+            source: escape(&row.source).into_owned(),
+            options: escape(&row.options).into_owned(),
+            fs_options: without_paths(&row.super_options),
+            upper_dir: row.super_option("upperdir").map(|path| escape(&path).into_owned()),
+            on: pool.cloned().unwrap_or_else(|| one.into_iter().collect()),
+        }
+    };
+    mounts.iter().take(MOUNTS_MAX).map(mount).collect()
+}
+
+/// An overlay names every one of its layers, which may be a page of text.
+fn without_paths(options: &[u8]) -> String {
+    let kept = options.split(|&b| b == b',').filter(|option| !option.contains(&b'/'));
+    kept.map(escape).collect::<Vec<_>>().join(",")
+}
+
+/// The devices of each btrfs file system.
+fn read_btrfs(reader: &mut Reader) -> Vec<Vec<DevNum>> {
+    let pools = reader.list(b"sys/fs/btrfs").unwrap_or_default();
+    // Beside the file systems, which are named by their ids, lie two directories of the kernel's own.
+    let own = |name: &[u8]| matches!(name, b"features" | b"debug");
+    let pools: Vec<Vec<u8>> = pools.into_iter().map(|pool| pool.name).filter(|name| !own(name)).collect();
+    pools
+        .iter()
+        .map(|pool| {
+            let dir = join(&[b"sys/fs/btrfs", pool, b"devices"]);
+            let devices = reader.list(&dir).unwrap_or_default();
+            let mut devices: Vec<DevNum> = devices
+                .iter()
+                .filter_map(|device| {
+                    let device = resolve(reader, &join(&[&dir, &device.name])).ok()?;
+                    word(reader, &join(&[&device, b"dev"])).ok()?.parse().ok()
+                })
+                .collect();
+            devices.sort_unstable();
+            devices
+        })
+        .collect()
 }
 
 /// The options that are in force, defaults included: a mount shows only those that differ from the default, so that it

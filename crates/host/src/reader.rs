@@ -5,11 +5,12 @@
 //! must be read to its end, while a cgroup's file is one record, and one `pread` that did not fill the buffer has all
 //! of it.
 
+use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, RawDir, SeekFrom, fstat, seek, statat};
-use rustix::io::{Errno, pread, read, retry_on_intr};
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, read, retry_on_intr};
 
 use crate::error::HostError;
 use crate::recording::Recording;
@@ -99,6 +100,19 @@ impl Reader {
     pub(crate) fn read_head(&mut self, path: &[u8], bytes_max: usize) -> Result<&[u8], Errno> {
         let result = self.root.open(path).and_then(|file| self.fill(&file, bytes_max));
         self.seen(result, || path.into())
+    }
+
+    /// Reads the first bytes of a device's node. Unless it `may_wait`, only what is in memory: else the answer is
+    /// `EAGAIN`. No recording keeps them: what of a disk's content may be kept is the caller's to say.
+    pub(crate) fn read_device(&mut self, node: &[u8], bytes: usize, may_wait: bool) -> Result<&[u8], Errno> {
+        self.files = self.files.saturating_add(1);
+        let device = self.root.open(node)?;
+        let mut room = [IoSliceMut::new(self.buffer.get_mut(..bytes).unwrap_or_default())];
+        // Not every file system of a captured tree knows the flag, and there the node is a plain file.
+        let nowait = !may_wait && !self.root.is_captured();
+        let flags = if nowait { ReadWriteFlags::NOWAIT } else { ReadWriteFlags::empty() };
+        let len = retry_on_intr(|| preadv2(&device, &mut room, 0, flags))?;
+        Ok(self.buffer.get(..len).unwrap_or_default())
     }
 
     /// Reads a file of one record in an open directory, and closes it again.

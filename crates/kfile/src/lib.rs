@@ -38,6 +38,7 @@ pub mod pressure;
 mod scan;
 pub mod scheduler;
 pub mod single;
+pub mod superblock;
 pub mod swaps;
 pub mod uptime;
 pub mod vmstat;

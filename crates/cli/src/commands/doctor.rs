@@ -7,7 +7,7 @@ use quell_engine::findings::{Finding, Scene, Severity, find};
 use quell_engine::paste::Joined;
 use quell_engine::rates::Rates;
 use quell_engine::snapshot::{Snapshot, Window};
-use quell_host::Depth;
+use quell_host::{Depth, Machine};
 
 use super::{print, print_json};
 use crate::args::{DoctorArgs, FailOn};
@@ -81,14 +81,14 @@ const fn severity(level: FailOn) -> Severity {
 /// The doctor on a source: what `quell doctor` and `quell demo` do alike.
 pub(super) fn examine(source: &Source, asked: &Asked, screen: &Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
     let wanted = |snapshot: &Snapshot| asked.target.map(|text| Target::find(text, snapshot)).transpose();
+    let followed = |machine: &mut Machine, text: &str| {
+        Target::find(&source::followed(machine, text), &machine.snapshot(Depth::Full))
+    };
     let (window, target) = match source {
         Source::Live => {
             let mut machine = source::live()?;
-            let target = match asked.target {
-                // Before the watch: nobody should wait ten seconds to hear that a name was misspelt.
-                Some(_) => wanted(&machine.snapshot(Depth::Full))?,
-                None => None,
-            };
+            // Before the watch: nobody should wait ten seconds to hear that a name was misspelt.
+            let target = asked.target.map(|text| followed(&mut machine, text)).transpose()?;
             (watching::watch(&mut machine, asked.watch.unwrap_or(WATCH))?, target)
         }
         Source::Moments(t0, t1) => {

@@ -1,7 +1,9 @@
 //! The commands, a file each: from arguments to an exit code.
 
 mod capture;
+mod cgroup;
 pub mod demo;
+mod devices;
 mod doctor;
 mod explain;
 mod generate;
@@ -20,6 +22,8 @@ pub(crate) fn run(command: &Command, screen: &Screen, out: &mut dyn Write) -> Re
     match command {
         Command::Stat(args) => stat::run(args, screen, out),
         Command::Doctor(args) => doctor::run(args, screen, out),
+        Command::Devices(args) => devices::run(args, screen, out),
+        Command::Cgroup(args) => cgroup::run(args, screen, out),
         Command::Explain(args) => explain::run(args, screen, out),
         Command::Demo(args) => demo::run(args, screen, out),
         Command::Capture(args) => capture::run(args, screen, out),

@@ -19,13 +19,23 @@ use crate::source::{self, Source};
 use crate::target::find_disk;
 use crate::watching;
 
+/// What was asked: as it was typed, and the device with its links followed.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    args: &'a StatArgs,
+    device: Option<&'a str>,
+}
+
 /// The time of one report where no interval was given.
 const ONE_REPORT: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: &StatArgs, screen: &Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
     match Source::of(&args.root.roots)? {
         Source::Live => live(args, screen, out),
-        Source::Moments(t0, t1) => report(&source::between(&t0, &t1)?, args, false, screen, out),
+        Source::Moments(t0, t1) => {
+            let asked = Asked { args, device: args.device.as_deref() };
+            report(&source::between(&t0, &t1)?, asked, false, screen, out)
+        }
         Source::Moment(dir) => {
             let what = format!("one moment has no rates: {}", crate::error::path_text(&dir));
             Err(Failure::not_judged(what).hint("give --root twice, or a DIR with t0 and t1 in it"))
@@ -38,9 +48,11 @@ fn live(args: &StatArgs, screen: &Screen, out: &mut dyn Write) -> Result<Exit, F
     let mut machine = source::live()?;
     // Once in full, for what does not change: what a disk is and what lies below it.
     let settings = machine.snapshot(Depth::Full);
-    if let Some(device) = &args.device {
+    let device = args.device.as_ref().map(|device| source::followed(&mut machine, device));
+    if let Some(device) = &device {
         find_disk(device, &settings)?;
     }
+    let asked = Asked { args, device: device.as_deref() };
     let interval = args.interval.unwrap_or(ONE_REPORT);
     let reports = args.count.or(args.interval.is_none().then_some(1));
     let mut earlier = with_settings(machine.snapshot(Depth::Counters), &settings);
@@ -50,7 +62,7 @@ fn live(args: &StatArgs, screen: &Screen, out: &mut dyn Write) -> Result<Exit, F
         pace.wait();
         let later = with_settings(machine.snapshot(Depth::Counters), &settings);
         let window = Window { t0: earlier, looks: Vec::new(), t1: later, pasted: None };
-        exit = report(&window, args, at > 0, screen, out)?;
+        exit = report(&window, asked, at > 0, screen, out)?;
         earlier = window.t1;
     }
     Ok(exit)
@@ -63,13 +75,14 @@ fn with_settings(mut counters: Snapshot, settings: &Snapshot) -> Snapshot {
         device.queue = known.and_then(|known| known.queue.clone());
     }
     counters.filesystems.clone_from(&settings.filesystems);
+    counters.mounts.clone_from(&settings.mounts);
     counters
 }
 
 /// One report; `follows` where it is not the first.
 fn report(
     window: &Window,
-    args: &StatArgs,
+    Asked { args, device }: Asked,
     follows: bool,
     screen: &Screen,
     out: &mut dyn Write,
@@ -77,7 +90,7 @@ fn report(
     let rates = Rates::of(window);
     let scene = Scene::of(window, &rates);
     let mut document = Document::of(&scene);
-    if let Some(device) = &args.device {
+    if let Some(device) = device {
         let found = find_disk(device, &window.t1)?;
         document.devices.retain(|device| device.dev == found.dev.to_string());
         document.device = found.steps;

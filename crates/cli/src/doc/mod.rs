@@ -4,8 +4,10 @@
 //! so both tell one story. A value that is not known is `null`, and `gaps` says why.
 
 pub mod capture;
+pub mod cgroup;
 pub mod demo;
 pub mod device;
+pub mod devices;
 pub mod doctor;
 pub mod explain;
 pub mod stat;
@@ -129,7 +131,10 @@ fn not_comparable(rates: &Rates) -> Vec<Gap> {
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("quell.capture.1", schema_for!(capture::Document)),
+        ("quell.cgroup-show.1", schema_for!(cgroup::show::Document)),
+        ("quell.cgroup-tree.1", schema_for!(cgroup::tree::Document)),
         ("quell.demo.1", schema_for!(demo::Document)),
+        ("quell.devices.1", schema_for!(devices::Document)),
         ("quell.doctor.1", schema_for!(doctor::Document)),
         ("quell.explain.1", schema_for!(explain::Document)),
         ("quell.stat.1", schema_for!(stat::Document)),

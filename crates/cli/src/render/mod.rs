@@ -1,7 +1,9 @@
 //! Answers for people. A renderer takes a document or findings and gives text; it reads nothing and decides nothing.
 
 pub mod capture;
+pub mod cgroup;
 pub mod demo;
+pub mod devices;
 pub mod doctor;
 pub mod explain;
 pub mod iostat;

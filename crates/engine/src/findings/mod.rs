@@ -14,7 +14,7 @@ mod table;
 mod tests;
 pub mod workload;
 #[cfg(test)]
-mod written;
+pub(crate) mod written;
 
 // The rules.
 mod asymmetric_members;

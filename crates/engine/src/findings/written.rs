@@ -196,7 +196,8 @@ fn flow(ios: u64, bytes: u64, usec: u64) -> Direction {
     }
 }
 
-fn device(minor: u32, name: &str, sysfs_path: &str) -> Device {
+/// A disk that did nothing.
+pub(crate) fn device(minor: u32, name: &str, sysfs_path: &str) -> Device {
     let none = || Err(Gap::NotInKernel);
     Device {
         dev: number(minor),
@@ -219,11 +220,13 @@ fn device(minor: u32, name: &str, sysfs_path: &str) -> Device {
             wbt: Err(Gap::NotInKernel),
             device_mapper: None,
             multi_disk: None,
+            detail: None,
         })),
     }
 }
 
-fn config() -> CgroupConfig {
+/// The configuration of a cgroup of which nothing was read.
+pub(crate) fn config() -> CgroupConfig {
     CgroupConfig {
         kind: Err(Gap::NotInKernel),
         controllers: Err(Gap::NotInKernel),
@@ -239,7 +242,8 @@ fn config() -> CgroupConfig {
     }
 }
 
-fn snapshot(seconds: u64) -> Snapshot {
+/// A host without disks and cgroups.
+pub(crate) fn snapshot(seconds: u64) -> Snapshot {
     let at = MonoMicros(1_000_000_000 + seconds * 1_000_000);
     Snapshot {
         clock: Clock { system: at, cgroups: at, tasks: at, wall: None },
@@ -268,6 +272,9 @@ fn snapshot(seconds: u64) -> Snapshot {
         cgroups: Vec::new(),
         tasks: Vec::new(),
         filesystems: Vec::new(),
+        mounts: Vec::new(),
+        on_disk: Vec::new(),
+        partitions: Vec::new(),
         gaps: Vec::new(),
         cost: Cost::default(),
     }

@@ -117,6 +117,7 @@ fn untold() -> Queue {
         wbt: Err(GAP),
         device_mapper: None,
         multi_disk: None,
+        detail: None,
     }
 }
 

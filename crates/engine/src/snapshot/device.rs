@@ -54,6 +54,58 @@ pub struct Queue {
     pub device_mapper: Option<DeviceMapper>,
     /// What an md array is.
     pub multi_disk: Option<MultiDisk>,
+    /// The rest of its settings. `None` but in a snapshot of settings.
+    pub detail: Option<Box<QueueDetail>>,
+}
+
+/// The settings of a disk that no rate depends on, and what lies behind its node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueDetail {
+    /// Its files as the kernel prints them, by their path below `/sys/block/NAME`.
+    pub settings: Vec<Setting>,
+    /// The queues that the driver gives it; empty for a device that has none of its own.
+    pub hardware_queues: Vec<HardwareQueue>,
+    /// The memory node it is attached to; -1 where there is none.
+    pub numa_node: Known<i64>,
+    /// The file behind a loop device, escaped for display.
+    pub backing_file: Option<String>,
+    /// The paths of an NVMe disk that is reached over several controllers.
+    pub nvme_paths: Vec<NvmePath>,
+}
+
+/// One file of settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Its path below `/sys/block/NAME`, such as `queue/nomerges`.
+    pub file: String,
+    /// Its one line.
+    pub value: Known<String>,
+}
+
+/// One queue between the kernel and the device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HardwareQueue {
+    /// Its number.
+    pub index: u32,
+    /// The processors that submit to it, as the kernel prints them: `0, 1`.
+    pub cpus: Known<String>,
+    /// Requests that it takes at once.
+    pub tags: Known<u64>,
+}
+
+/// One way to an NVMe disk: a controller, and the hidden disk that stands for the namespace behind it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NvmePath {
+    /// The hidden disk, such as `nvme0c1n1`: it takes no limit, and may carry the counters.
+    pub name: String,
+    /// The controller, such as `nvme1`.
+    pub controller: String,
+    /// How it is attached: `pcie`, `tcp`, `rdma`, `fc`.
+    pub transport: Known<String>,
+    /// Its state, such as `live`.
+    pub state: Known<String>,
+    /// How well the target serves this way: `optimized`, `non-optimized`, `inaccessible`.
+    pub ana_state: Known<String>,
 }
 
 /// The live state of write-back throttling (`debugfs block/*/rqos/wbt`).

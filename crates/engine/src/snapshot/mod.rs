@@ -8,10 +8,14 @@
 
 mod cgroup;
 mod device;
+mod mount;
 mod task;
 
 pub use cgroup::{Cgroup, CgroupConfig};
-pub use device::{Device, DeviceMapper, Filesystem, MultiDisk, Queue, Wbt};
+pub use device::{
+    Device, DeviceMapper, Filesystem, HardwareQueue, MultiDisk, NvmePath, Queue, QueueDetail, Setting, Wbt,
+};
+pub use mount::{Mount, OnDisk, Partition};
 pub use task::{DiskLook, Look, Task};
 
 use quell_kfile::cpu_times::CpuTimes;
@@ -40,6 +44,12 @@ pub struct Snapshot {
     pub tasks: Vec<Task>,
     /// Every mounted file system with a block device below it.
     pub filesystems: Vec<Filesystem>,
+    /// Every mount, in the order in which they were made. Empty in a snapshot of counters alone.
+    pub mounts: Vec<Mount>,
+    /// The superblocks of ext4 and XFS. Empty but in a snapshot of settings.
+    pub on_disk: Vec<OnDisk>,
+    /// Where partitions lie. Empty but in a snapshot of settings.
+    pub partitions: Vec<Partition>,
     /// What could not be read, for people: one entry a kind, not one a file.
     pub gaps: Vec<Missing>,
     /// What reading it cost quell.
@@ -182,6 +192,14 @@ impl Snapshot {
     #[must_use]
     pub fn whole_disk(&self, dev: DevNum) -> DevNum {
         self.device(dev).and_then(|device| device.partition_of).unwrap_or(dev)
+    }
+
+    /// The size of a device or partition, where it was read.
+    #[must_use]
+    pub fn size_of(&self, dev: DevNum) -> Option<Bytes> {
+        let partition = self.partitions.iter().find(|partition| partition.dev == dev);
+        let disk = || self.device(dev)?.queue.as_deref()?.size.ok();
+        partition.map_or_else(disk, |partition| partition.size.ok())
     }
 
     /// The lowest whole disks below a device: itself where nothing lies below.

@@ -91,7 +91,7 @@ fn record(machine: &mut Machine) -> (Snapshot, Recording) {
         // missing.
         let _ = machine.reader.read(UPTIME);
     }
-    let snapshot = machine.snapshot(Depth::Full);
+    let snapshot = machine.snapshot(Depth::Settings);
     let mut seen = machine.reader.recorded();
     if live {
         seen.file(UPTIME_END.as_bytes(), uptime::render(&clock::boot_time()).as_bytes());

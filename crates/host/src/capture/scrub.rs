@@ -40,6 +40,8 @@ enum Content {
     VolumeId,
     /// A path.
     Path,
+    /// The superblock on a device, of which a recording holds the known fields alone.
+    Superblock,
     /// Nobody knows.
     Unknown,
 }
@@ -72,7 +74,8 @@ impl Scrub {
                 // The rest holds no name: cgroup files speak of devices by number, links lead to places in /sys.
                 other => other,
             };
-            out.insert(cgroup.unwrap_or(path), entry);
+            let path = cgroup.unwrap_or_else(|| self.pool(path));
+            out.insert(path, entry);
         }
         Recording(out)
     }
@@ -95,6 +98,14 @@ impl Scrub {
         Some(crate::reader::join(&[&point, &dirs, file.unwrap_or_default()]))
     }
 
+    /// The path of something of a btrfs file system, whose id is in it; any other path as it is.
+    fn pool(&mut self, path: Vec<u8>) -> Vec<u8> {
+        const POOLS: &[u8] = b"sys/fs/btrfs/";
+        let Some(rest) = path.strip_prefix(POOLS) else { return path };
+        let (id, inside) = rest.split_at(rest.iter().position(|&b| b == b'/').unwrap_or(rest.len()));
+        [POOLS, &self.names.neutral("pool", id), inside].concat()
+    }
+
     fn file(&mut self, path: &[u8], bytes: &[u8]) -> Option<Vec<u8>> {
         let names = &mut self.names;
         Some(match content(path) {
@@ -114,6 +125,7 @@ impl Scrub {
             Content::Volume => lines(bytes, |line| names.neutral("volume", line)),
             Content::VolumeId => lines(bytes, |line| volume_id(names, line)),
             Content::Path => lines(bytes, |line| names.path(line)),
+            Content::Superblock => quell_kfile::superblock::render(&quell_kfile::superblock::parse(bytes).ok()?),
             Content::Unknown => return None,
         })
     }
@@ -140,8 +152,20 @@ fn content(path: &[u8]) -> Content {
         [b"sys", b"devices", .., b"dm", b"name"] => Content::Volume,
         [b"sys", b"devices", .., b"dm", b"uuid"] => Content::VolumeId,
         [b"sys", b"devices", .., b"loop", b"backing_file"] => Content::Path,
-        [b"sys", b"devices", .., b"queue" | b"md" | b"dm", _] => Content::Plain,
-        [b"sys", b"devices", .., b"dev" | b"partition" | b"size" | b"diskseq"] => Content::Plain,
+        [b"sys", b"devices", .., b"queue" | b"md" | b"dm", _] | [b"sys", b"devices", .., b"queue", b"iosched", _] => {
+            Content::Plain
+        }
+        [b"sys", b"devices", .., b"mq", _, b"cpu_list" | b"nr_tags"] => Content::Plain,
+        [
+            b"sys",
+            b"devices",
+            ..,
+            b"dev" | b"partition" | b"start" | b"size" | b"diskseq" | b"alignment_offset" | b"ro",
+        ] => Content::Plain,
+        [b"sys", b"devices", .., b"queue_depth" | b"numa_node" | b"transport" | b"state" | b"ana_state"] => {
+            Content::Plain
+        }
+        [b"dev", ..] => Content::Superblock,
         [b"sys", b"kernel", b"debug", b"block", ..] | [b"sys", b"hypervisor", b"type"] => Content::Plain,
         [b"sys", b"class", b"dmi", b"id", b"sys_vendor"] => Content::Plain,
         _ => Content::Unknown,

@@ -7,6 +7,7 @@
 //! Descriptors are bounded: beyond the budget a cgroup is opened, read and closed at each sample.
 
 mod config;
+mod details;
 mod files;
 mod hierarchies;
 mod version1;

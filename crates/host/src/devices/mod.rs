@@ -4,16 +4,18 @@
 //! never taken apart. What a device lies on is kept between samples and read again when the list of devices changes: a
 //! sample of counters would otherwise read more files for the topology than for the numbers.
 
+mod detail;
 mod places;
 mod queue;
 
-pub(crate) use places::Place;
+pub(crate) use places::{Place, resolve};
 
-use quell_engine::snapshot::{Device, DiskLook};
+use quell_engine::snapshot::{Device, DiskLook, Partition};
 use quell_kfile::{diskstats, mountinfo};
-use quell_units::{DevName, DevNum, Gap, Known};
+use quell_units::{DevName, DevNum, Gap, Known, Sectors};
 
 use crate::gaps::{Gaps, Of};
+use crate::machine::Depth;
 use crate::mounts;
 use crate::reader::{Reader, join};
 use crate::values::{many_of_host, number};
@@ -67,14 +69,18 @@ impl Devices {
         &self.places
     }
 
-    /// The devices with their counters, and with the settings of their queues where `queues` asks for them.
-    pub(crate) fn build(&self, reader: &mut Reader, queues: bool, gaps: &mut Gaps) -> Vec<Device> {
+    /// The devices with their counters, and with the settings of their queues as far as `depth` asks for them.
+    pub(crate) fn build(&self, reader: &mut Reader, depth: Depth, gaps: &mut Gaps) -> Vec<Device> {
         self.rows
             .iter()
             .map(|row| {
                 let place = self.place(row.dev);
                 let dir = place.filter(|place| place.partition_of.is_none()).and_then(|place| place.dir.as_deref());
-                let queue = dir.filter(|_| queues).map(|dir| Box::new(queue::read_queue(reader, dir, row.name, gaps)));
+                let dir = dir.filter(|_| depth >= Depth::Full);
+                let mut queue = dir.map(|dir| Box::new(queue::read_queue(reader, dir, row.name, gaps)));
+                if let (Some(queue), Some(place), Depth::Settings) = (&mut queue, place, depth) {
+                    queue.detail = detail::read_detail(reader, place).map(Box::new);
+                }
                 Device {
                     dev: row.dev,
                     name: row.name,
@@ -84,6 +90,18 @@ impl Devices {
                     diskseq: self.read_diskseq(reader, place),
                     queue,
                 }
+            })
+            .collect()
+    }
+
+    /// Where the partitions lie.
+    pub(crate) fn read_partitions(&self, reader: &mut Reader) -> Vec<Partition> {
+        let mut sectors = |dir: &[u8], file: &[u8]| number(reader, &join(&[dir, file])).map(|n| Sectors(n).bytes());
+        let partitions = self.places.iter().filter(|place| place.partition_of.is_some());
+        partitions
+            .filter_map(|place| {
+                let dir = place.dir.as_deref()?;
+                Some(Partition { dev: place.dev, start: sectors(dir, b"start"), size: sectors(dir, b"size") })
             })
             .collect()
     }

@@ -30,6 +30,7 @@ pub(crate) fn read_queue(reader: &mut Reader, dir: &[u8], name: DevName, gaps: &
         wbt_target_usec,
         device_mapper: read_device_mapper(reader, dir),
         multi_disk: read_multi_disk(reader, dir),
+        detail: None,
     };
     note(&queue, name, gaps);
     queue

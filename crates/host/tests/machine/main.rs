@@ -11,6 +11,8 @@ mod live;
 #[cfg(test)]
 mod odd_trees;
 #[cfg(test)]
+mod stacks;
+#[cfg(test)]
 mod tasks;
 #[cfg(test)]
 mod tree;

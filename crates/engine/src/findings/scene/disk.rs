@@ -75,6 +75,12 @@ pub struct Share {
 }
 
 impl DiskClass {
+    /// The class of a device; for a layer above disks that of the slowest of them.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot, device: &Device) -> Self {
+        class(snapshot, device)
+    }
+
     /// The time a healthy disk of this class takes for one request of this size, in microseconds.
     ///
     /// A base and a bandwidth, generous on purpose: a request is called slow at three times this. The classes' usual
