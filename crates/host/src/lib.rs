@@ -15,6 +15,7 @@ mod error;
 mod gaps;
 mod machine;
 mod mounts;
+mod names;
 mod reader;
 mod recording;
 mod root;

@@ -14,6 +14,7 @@ use crate::devices::Devices;
 use crate::error::HostError;
 use crate::gaps::{Gaps, Of};
 use crate::mounts;
+use crate::names::Names;
 use crate::reader::{Reader, join};
 use crate::system::{read_host, read_system};
 use crate::tasks;
@@ -50,6 +51,7 @@ pub struct Machine {
     hierarchies: Hierarchies,
     devices: Devices,
     cgroups: Option<Table>,
+    names: Names,
     /// The processes that held an io_uring at the last full snapshot: a light look cannot find out.
     io_uring: Vec<u32>,
     look_from: tasks::Cursor,
@@ -87,6 +89,7 @@ impl Machine {
             hierarchies: Hierarchies::default(),
             devices: Devices::default(),
             cgroups: None,
+            names: Names::default(),
             io_uring: Vec::new(),
             look_from: tasks::Cursor::default(),
         }
@@ -121,9 +124,11 @@ impl Machine {
             gaps.missing("cgroups", Of::Host, Gap::NotInKernel, || "");
         }
         let cgroups = cgroups.unwrap_or_default();
+        let (containers, pods) =
+            self.names.read(&mut self.reader, &cgroups, full.then_some(mounts.as_slice()), &mut gaps);
         let gaps = gaps.into_missing();
         let cost = spent(cost, self.cost());
-        Snapshot { clock, host, system, devices, cgroups, tasks, filesystems, gaps, cost }
+        Snapshot { clock, host, system, devices, cgroups, containers, pods, tasks, filesystems, gaps, cost }
     }
 
     /// Takes a light look: which threads wait, how much is dirty, what is in flight.
@@ -160,6 +165,7 @@ impl Machine {
         self.host = None;
         self.devices = Devices::default();
         self.cgroups = None;
+        self.names = Names::default();
     }
 
     fn begin(&mut self, gaps: &mut Gaps) -> Clock {

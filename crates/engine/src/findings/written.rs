@@ -262,6 +262,8 @@ fn snapshot(seconds: u64) -> Snapshot {
         },
         devices: Vec::new(),
         cgroups: Vec::new(),
+        containers: Vec::new(),
+        pods: Vec::new(),
         tasks: Vec::new(),
         filesystems: Vec::new(),
         gaps: Vec::new(),

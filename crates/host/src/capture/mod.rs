@@ -7,6 +7,7 @@
 
 mod names;
 mod scrub;
+mod state;
 
 use std::fs;
 use std::io;
@@ -64,8 +65,12 @@ pub fn capture(
     ticker.sleep_until(quell_units::MonoMicros(begun.0.saturating_add(span.0)));
     let (t1, seen_t1) = record(machine);
     let mut names = scrub.then(|| Scrub::new(machine.cgroup_points()));
-    let mut captured =
-        Captured { window: Window { t0, looks: Vec::new(), t1, pasted: None }, files: 0, bytes: 0, left_out: Vec::new() };
+    let mut captured = Captured {
+        window: Window { t0, looks: Vec::new(), t1, pasted: None },
+        files: 0,
+        bytes: 0,
+        left_out: Vec::new(),
+    };
     for (place, seen) in places.iter().zip([seen_t0, seen_t1]) {
         let seen = match &mut names {
             Some(names) => names.recording(seen),
