@@ -13,7 +13,8 @@ use super::state::{list, noted, read_json};
 use crate::gaps::Gaps;
 use crate::reader::{Reader, join};
 
-/// Where containerd keeps the bundles of running containers: its own place, that of k3s and of RKE2, and MicroK8s'.
+/// Where containerd keeps the bundles of running containers: its own place, that of k3s and RKE2, and
+/// MicroK8s'.
 const TASK_DIRS: [&[u8]; 3] = [
     b"run/containerd/io.containerd.runtime.v2.task",
     b"run/k3s/containerd/io.containerd.runtime.v2.task",
@@ -81,7 +82,7 @@ pub(super) struct Bundle {
 }
 
 /// Where a bundle is, before it is read.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) id: String,
     runtime: &'static str,

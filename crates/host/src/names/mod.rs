@@ -13,7 +13,7 @@ mod pods;
 mod state;
 mod storage;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use quell_engine::findings::workload::{container_shape, is_id, pod_uid};
 use quell_engine::snapshot::{Cgroup, Container, Pod};
@@ -37,7 +37,7 @@ pub(crate) struct Names {
     containers: HashMap<CgroupPath, Known>,
     pods: HashMap<CgroupPath, (CgroupId, Option<Pod>)>,
     /// The bundles of containerd, read once each; `None` where one could not be read.
-    bundles: HashMap<Place, Option<Bundle>>,
+    bundles: BTreeMap<Place, Option<Bundle>>,
 }
 
 /// What is known of one cgroup that looks like a container's.
@@ -184,9 +184,15 @@ impl Names {
             let Some(container) = known.container.as_mut().filter(|container| container.upper_dir.is_none()) else {
                 continue;
             };
-            let Some(rootfs) = &known.rootfs else { continue };
-            let is_root = |mount: &&mountinfo::Row| mount.mount_point.strip_prefix(b"/") == Some(rootfs.as_slice());
-            container.upper_dir = mounts.iter().rev().find(is_root).and_then(upper_dir);
+            let rootfs = known.rootfs.as_deref();
+            let id = Some(container.id.as_bytes()).filter(|_| is_id(&container.id));
+            let is_root = |mount: &mountinfo::Row| {
+                let point = &mount.mount_point;
+                (rootfs.is_some() && point.strip_prefix(b"/") == rootfs)
+                    || id.is_some_and(|id| point.split(|&b| b == b'/').any(|part| part == id))
+            };
+            let overlays = mounts.iter().rev().filter(|mount| &*mount.fs_type == b"overlay");
+            container.upper_dir = overlays.filter(|mount| is_root(mount)).find_map(upper_dir);
         }
     }
 

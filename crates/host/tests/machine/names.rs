@@ -95,6 +95,20 @@ fn docker_s_state_is_found_where_its_configuration_put_it() {
 }
 
 #[test]
+fn where_the_state_does_not_tell_the_writable_layer_the_mounts_do() {
+    let cgroup = format!("docker/{MYSQL}");
+    let tree = host("docker", &[&cgroup]);
+    tree.remove("var/lib/docker/image");
+    let mounts = format!(
+        "1 0 0:20 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n\
+         2 0 0:40 / /var/lib/docker/rootfs/overlayfs/{WEB} rw - overlay overlay rw,upperdir=/other\n\
+         3 0 0:41 / /var/lib/docker/rootfs/overlayfs/{MYSQL} rw - overlay overlay rw,lowerdir=/l,upperdir=/s/7/fs\n"
+    );
+    tree.file("proc/self/mountinfo", &mounts);
+    assert_eq!(container(&tree.full(), &cgroup).upper_dir.as_deref(), Some("/s/7/fs"));
+}
+
+#[test]
 fn podman_names_its_containers_and_not_its_supervisors() {
     let (db, conmon) = (format!("libpod_parent/libpod-{DB}"), format!("machine.slice/libpod-conmon-{DB}.scope"));
     let passing = format!("machine.slice/libpod-{PASSING}.scope");
@@ -321,7 +335,7 @@ proptest! {
     #[test]
     fn no_bytes_of_state_and_no_prefix_of_it_break_a_snapshot(
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
-        cut in 0.0..1.0_f64,
+        cut in any::<proptest::sample::Index>(),
     ) {
         let (tree, cgroups) = everything();
         let files = [
@@ -332,7 +346,7 @@ proptest! {
         ];
         for file in &files {
             let whole = fs::read(tree.path(file)).unwrap();
-            let end = quell_units::whole(quell_units::count(whole.len() as u64) * cut) as usize;
+            let end = cut.index(whole.len());
             for content in [&bytes[..], &whole[..end]] {
                 fs::write(tree.path(file), content).unwrap();
                 let snapshot = tree.full();
