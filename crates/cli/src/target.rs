@@ -1,11 +1,11 @@
-//! What somebody means by `mysql`, `docker/1f2e3d`, `vda` or `pid/4711` on this host.
+//! What somebody means by `mysql`, `docker/1f2e3d`, `pod/shop/cart`, `vda` or `pid/4711` on this host.
 //!
 //! Resolved from a snapshot and before any watching, so a name that is wrong is told at once. A bare name is taken only
 //! where it means one thing: guessing here would blame or calm the wrong container.
 
-use quell_engine::findings::workload::{WorkloadKind, identify};
+use quell_engine::findings::workload::{WorkloadKind, container_shape, identify};
 use quell_engine::findings::{Finding, Subject};
-use quell_engine::snapshot::{Cgroup, Device, Snapshot};
+use quell_engine::snapshot::{Cgroup, Container, Device, Snapshot};
 use quell_engine::stack;
 use quell_units::{CgroupPath, DevNum, escape};
 
@@ -48,11 +48,14 @@ impl Target {
             Self::Disk(dev) => {
                 snapshot.device(*dev).map_or_else(|| dev.to_string(), |disk| format!("/dev/{}", disk.name))
             }
-            Self::Cgroup(path) => match identify(path) {
-                (WorkloadKind::Container, name) => name,
-                (WorkloadKind::Unit, name) if name.ends_with(&*escape(path.name())) => name,
-                _ => format!("cgroup/{path}"),
-            },
+            Self::Cgroup(path) => {
+                let (kind, name) = identify(path, snapshot);
+                let is_of_runtime = kind == WorkloadKind::Container || snapshot.pod(path).is_some();
+                let is_unit = kind == WorkloadKind::Unit && name.ends_with(&*escape(path.name()));
+                // Two users can give the same name to containers of their own.
+                let is_alone = || candidates(&name, snapshot).as_slice() == [self.clone()];
+                if (is_of_runtime || is_unit) && is_alone() { name } else { format!("cgroup/{path}") }
+            }
         }
     }
 
@@ -158,11 +161,12 @@ fn candidates(text: &str, snapshot: &Snapshot) -> Vec<Target> {
         return task.and_then(|task| task.cgroup.clone().ok()).map(Target::Cgroup).into_iter().collect();
     }
     if let Some(unit) = text.strip_prefix("unit/") {
-        return cgroups(&|cgroup| is_unit(cgroup, unit));
+        return cgroups(&|cgroup| is_unit(cgroup, unit, snapshot));
     }
     if text.contains('/') && !text.starts_with('/') {
-        // A cgroup that is neither container nor unit is called by its path, so its path finds it.
-        return cgroups(&|cgroup| is_container(cgroup, text) || cgroup.path.to_string() == text);
+        // The whole name before the beginning of an id, as docker takes them.
+        let exact = cgroups(&|cgroup| is_named(cgroup, text, snapshot));
+        return if exact.is_empty() { cgroups(&|cgroup| has_id(cgroup, text, snapshot)) } else { exact };
     }
     if text.starts_with('/') && text != "/" {
         // Every path lies on some disk, so it means one only where it is no cgroup's.
@@ -173,40 +177,65 @@ fn candidates(text: &str, snapshot: &Snapshot) -> Vec<Target> {
         }
     }
     let disk = device(text, snapshot).map(|dev| Target::Disk(snapshot.whole_disk(dev)));
-    disk.into_iter().chain(cgroups(&|cgroup| is_bare(cgroup, text))).collect()
+    disk.into_iter().chain(cgroups(&|cgroup| is_bare(cgroup, text, snapshot))).collect()
 }
 
-fn is_unit(cgroup: &Cgroup, unit: &str) -> bool {
+fn is_unit(cgroup: &Cgroup, unit: &str, snapshot: &Snapshot) -> bool {
     let name = cgroup.path.name();
     let suffixed = |suffix: &str| name.strip_suffix(suffix.as_bytes()) == Some(unit.as_bytes());
-    identify(&cgroup.path).0 == WorkloadKind::Unit
+    identify(&cgroup.path, snapshot).0 == WorkloadKind::Unit
         && (name == unit.as_bytes() || [".service", ".scope", ".slice"].into_iter().any(suffixed))
 }
 
-/// Whether the cgroup is the container `RUNTIME/ID`, the id whole or its beginning.
-fn is_container(cgroup: &Cgroup, text: &str) -> bool {
-    let (WorkloadKind::Container, name) = identify(&cgroup.path) else { return false };
-    let Some((runtime, id)) = text.split_once('/') else { return false };
-    let same_runtime = name.split_once('/').is_some_and(|(of, _)| of == runtime);
-    same_runtime && !id.is_empty() && container_id(cgroup).is_some_and(|whole| whole.starts_with(id))
+/// Whether a name with a slash in it is the cgroup's: the one that is shown, its runtime's, or its path.
+fn is_named(cgroup: &Cgroup, text: &str, snapshot: &Snapshot) -> bool {
+    // A container of a pod is shown as the pod's, and its runtime has a name for it all the same.
+    let of_runtime = |container: &Container| {
+        let name = text.strip_prefix(container.runtime.as_str()).and_then(|rest| rest.strip_prefix('/'));
+        name.is_some() && name == container.name.as_deref()
+    };
+    // A cgroup that is neither container nor unit is called by its path, so its path finds it.
+    identify(&cgroup.path, snapshot).1 == text
+        || cgroup.path.to_string() == text
+        || snapshot.container(&cgroup.path).is_some_and(of_runtime)
 }
 
-/// Whether a bare name can mean the cgroup: its own name, its unit's, or the beginning of its container's id.
-fn is_bare(cgroup: &Cgroup, text: &str) -> bool {
+/// Whether the cgroup is the container `RUNTIME/ID`, the id whole or its beginning.
+fn has_id(cgroup: &Cgroup, text: &str, snapshot: &Snapshot) -> bool {
+    let Some((runtime, id)) = text.split_once('/') else { return false };
+    let begins = |(of, whole): (String, String)| of == runtime && begins_id(&whole, id);
+    container_id(cgroup, snapshot).is_some_and(begins)
+}
+
+/// Whether a text is the beginning of an id. Of a name such as `job_42` the beginning means nothing.
+fn begins_id(whole: &str, text: &str) -> bool {
+    whole.bytes().all(|b| b.is_ascii_hexdigit()) && !text.is_empty() && whole.starts_with(text)
+}
+
+/// Whether a bare name can mean the cgroup: its own name, its unit's, its container's or pod's, or the beginning of its
+/// container's id.
+fn is_bare(cgroup: &Cgroup, text: &str, snapshot: &Snapshot) -> bool {
     // Four digits at the least: shorter ones are begun by chance.
     const ID_MIN: usize = 4;
-    let is_id = text.len() >= ID_MIN && container_id(cgroup).is_some_and(|id| id.starts_with(text));
+    let id = container_id(cgroup, snapshot);
+    let is_id = id.is_some_and(|(_, id)| id == text || (text.len() >= ID_MIN && begins_id(&id, text)));
+    let in_pod =
+        |container: &Container| container.pod.as_ref().is_some_and(|pod| pod.container.as_deref() == Some(text));
+    let of_container = |container: &Container| container.name.as_deref() == Some(text) || in_pod(container);
     let name_is = !cgroup.path.is_root() && cgroup.path.name() == text.as_bytes();
-    is_id || name_is || is_unit(cgroup, text)
+    is_id
+        || name_is
+        || snapshot.container(&cgroup.path).is_some_and(of_container)
+        || snapshot.pod(&cgroup.path).is_some_and(|pod| pod.name == text)
+        || is_unit(cgroup, text, snapshot)
 }
 
-/// A container's whole id, as its cgroup's name has it.
-pub(crate) fn container_id(cgroup: &Cgroup) -> Option<String> {
-    let (WorkloadKind::Container, _) = identify(&cgroup.path) else { return None };
-    let name = escape(cgroup.path.name());
-    let scope = name.strip_suffix(".scope");
-    let id = scope.and_then(|scope| scope.rsplit_once('-')).map_or(&*name, |(_, id)| id);
-    Some(id.to_owned())
+/// A container's runtime and its whole id, as its state or its cgroup's name has it.
+fn container_id(cgroup: &Cgroup, snapshot: &Snapshot) -> Option<(String, String)> {
+    match snapshot.container(&cgroup.path) {
+        Some(container) => Some((container.runtime.clone(), container.id.clone())),
+        None => container_shape(&cgroup.path).map(|shape| (shape.runtime.to_owned(), shape.id)),
+    }
 }
 
 fn ambiguous(text: &str, several: &[Target], snapshot: &Snapshot) -> Failure {
@@ -222,9 +251,6 @@ fn not_found(text: &str, snapshot: &Snapshot) -> Failure {
         return Failure::usage(format!("no such process, or its cgroup is not known: {}", escape(pid.as_bytes())));
     }
     let failure = Failure::usage(format!("no such target: {}", escape(text.as_bytes())));
-    if text.starts_with("pod/") {
-        return failure.hint("pods are not known by name yet: give cgroup/PATH or containerd/ID");
-    }
     let disks =
         snapshot.devices.iter().filter(|device| device.partition_of.is_none()).map(|device| device.name.to_string());
     let cgroups = snapshot.cgroups.iter().map(|cgroup| Target::Cgroup(cgroup.path.clone()).name(snapshot));

@@ -1,5 +1,6 @@
 //! What names mean on a host: containers by the beginning of their id, units with and without their ending, the rest by
-//! path. The tree is written here, since no capture holds all the shapes.
+//! path; and containers and pods by the names that their runtimes' state gives them. The tree is written here, since no
+//! capture holds all the shapes.
 
 #![expect(clippy::expect_used, reason = "without its tree the test has nothing to say")]
 
@@ -11,6 +12,43 @@ use quell_host::{Depth, Machine};
 use quell_units::CgroupPath;
 
 const ID: &str = "1f2e3d4c5b6a79880716253443526170f1e2d3c4b5a697887960514233241506";
+
+/// Containers with a name.
+const MYSQL: &str = "3f5c9d2ab1e03f5c9d2ab1e03f5c9d2ab1e03f5c9d2ab1e03f5c9d2ab1e03f5c";
+const TWIN: &str = "4f5c9d2ab1e03f5c9d2ab1e03f5c9d2ab1e03f5c9d2ab1e03f5c9d2ab1e03f5c";
+const CART: &str = "5f5c9d2ab1e03f5c9d2ab1e03f5c9d2ab1e03f5c9d2ab1e03f5c9d2ab1e03f5c";
+const USER: &str = "user.slice/user-7.slice/user@7.service/user.slice";
+const POD: &str = "kubepods/burstable/pod8a5f1c2e-77aa-4b6c-9d0e-1f2a3b4c5d6e";
+
+/// The cgroups of a host, by path, that have names.
+fn named() -> Vec<String> {
+    vec![
+        format!("docker/{MYSQL}"),
+        format!("machine.slice/libpod-{MYSQL}.scope"),
+        format!("{USER}/libpod-{TWIN}.scope"),
+        POD.into(),
+        format!("{POD}/{CART}"),
+        "system.slice/slurmstepd.scope/job_42".into(),
+        "system.slice/slurmstepd.scope/job_421".into(),
+        "lxc.payload.web".into(),
+    ]
+}
+
+fn write_state(write: &dyn Fn(&str, &str)) {
+    for cgroup in named() {
+        write(&format!("sys/fs/cgroup/{cgroup}/cgroup.controllers"), "io memory\n");
+    }
+    write(&format!("var/lib/docker/containers/{MYSQL}/config.v2.json"), r#"{"Name":"/mysql"}"#);
+    let store = |id: &str, name: &str| format!(r#"[{{"id":"{id}","names":["{name}"]}}]"#);
+    write("var/lib/containers/storage/overlay-containers/containers.json", &store(MYSQL, "db"));
+    write("etc/passwd", "alice:x:7:7::/home/alice:/bin/sh\n");
+    write("home/alice/.local/share/containers/storage/overlay-containers/containers.json", &store(TWIN, "db"));
+    write(
+        &format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{CART}/config.json"),
+        r#"{"annotations":{"io.kubernetes.cri.container-name":"server","io.kubernetes.cri.sandbox-name":"cart",
+            "io.kubernetes.cri.sandbox-namespace":"shop"}}"#,
+    );
+}
 
 fn host() -> Snapshot {
     let dir = tempfile::tempdir().expect("a directory");
@@ -44,6 +82,7 @@ fn host() -> Snapshot {
     ] {
         write(&format!("sys/fs/cgroup/{cgroup}/cgroup.controllers"), "io memory\n");
     }
+    write_state(&write);
     write("proc/42/stat", &format!("42 (nginx) S 1 {}\n", "0 ".repeat(48).trim_end()));
     write("proc/42/cgroup", "0::/system.slice/nginx.service/worker\n");
     Machine::under(dir.path()).expect("a tree").snapshot(Depth::Full)
@@ -70,6 +109,36 @@ fn one_thing_is_found_by_each_of_its_names() {
     }
     let disk = Target::find("/dev/vda", &host).expect("a disk");
     assert_eq!(disk.name(&host), "/dev/vda");
+}
+
+#[test]
+fn containers_and_pods_are_found_by_the_names_people_gave_them() {
+    let host = host();
+    for (names, path) in [
+        (&["docker/mysql", "mysql", "docker/3f5c"][..], format!("docker/{MYSQL}")),
+        (&["podman/3f5c9d2ab1e0"], format!("machine.slice/libpod-{MYSQL}.scope")),
+        (&["pod/shop/cart", "cart"], POD.into()),
+        (&["pod/shop/cart/server", "server", "containerd/5f5c9d2ab1e0"], format!("{POD}/{CART}")),
+        (&["slurm/job_42", "job_42"], "system.slice/slurmstepd.scope/job_42".into()),
+        (&["lxc/web", "web"], "lxc.payload.web".into()),
+    ] {
+        for name in names {
+            assert_eq!(Target::find(name, &host).ok(), cgroup(&path), "{name}");
+        }
+    }
+    // The beginning of a name is no name: only ids are taken so.
+    for name in ["docker/mysq", "lxc/we", "slurm/job_", "pod/shop", "pod/other/cart"] {
+        assert!(Target::find(name, &host).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn two_users_containers_of_one_name_are_told_apart_by_their_cgroups() {
+    let host = host();
+    let told = |name: &str| Target::find(name, &host).expect_err(name).to_string();
+    let both = format!("hint: cgroup/machine.slice/libpod-{MYSQL}.scope\nhint: cgroup/{USER}/libpod-{TWIN}.scope\n");
+    assert_eq!(told("podman/db"), format!("quell: podman/db can mean several things: say which\n{both}"));
+    assert_eq!(told("pod/shop/card"), "quell: no such target: pod/shop/card\nhint: did you mean pod/shop/cart?\n");
 }
 
 #[test]

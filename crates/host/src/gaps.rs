@@ -13,6 +13,8 @@ pub(crate) enum Of {
     Device,
     Process,
     Filesystem,
+    /// A container's state, as its runtime keeps it.
+    Container,
 }
 
 impl Of {
@@ -23,6 +25,7 @@ impl Of {
             Self::Device => ("device", "devices"),
             Self::Process => ("process", "processes"),
             Self::Filesystem => ("file system", "file systems"),
+            Self::Container => ("container", "containers"),
         };
         format!("{count} {}", if count == 1 { one } else { many })
     }

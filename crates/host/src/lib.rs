@@ -16,6 +16,7 @@ mod gaps;
 mod links;
 mod machine;
 mod mounts;
+mod names;
 mod reader;
 mod recording;
 mod root;

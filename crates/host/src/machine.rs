@@ -14,6 +14,7 @@ use crate::devices::Devices;
 use crate::error::HostError;
 use crate::gaps::{Gaps, Of};
 use crate::mounts;
+use crate::names::Names;
 use crate::reader::{Reader, join};
 use crate::superblocks;
 use crate::system::{read_host, read_system};
@@ -53,6 +54,7 @@ pub struct Machine {
     hierarchies: Hierarchies,
     devices: Devices,
     cgroups: Option<Table>,
+    names: Names,
     /// The processes that held an io_uring at the last full snapshot: a light look cannot find out.
     io_uring: Vec<u32>,
     look_from: tasks::Cursor,
@@ -90,6 +92,7 @@ impl Machine {
             hierarchies: Hierarchies::default(),
             devices: Devices::default(),
             cgroups: None,
+            names: Names::default(),
             io_uring: Vec::new(),
             look_from: tasks::Cursor::default(),
         }
@@ -131,6 +134,8 @@ impl Machine {
             gaps.missing("cgroups", Of::Host, Gap::NotInKernel, || "");
         }
         let cgroups = cgroups.unwrap_or_default();
+        let (containers, pods) =
+            self.names.read(&mut self.reader, &cgroups, full.then_some(mounts.as_slice()), &mut gaps);
         let gaps = gaps.into_missing();
         let cost = spent(cost, self.cost());
         Snapshot {
@@ -139,6 +144,8 @@ impl Machine {
             system,
             devices,
             cgroups,
+            containers,
+            pods,
             tasks,
             filesystems,
             mounts: mounted,
@@ -183,6 +190,7 @@ impl Machine {
         self.host = None;
         self.devices = Devices::default();
         self.cgroups = None;
+        self.names = Names::default();
     }
 
     fn begin(&mut self, gaps: &mut Gaps) -> Clock {

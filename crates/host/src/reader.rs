@@ -115,6 +115,23 @@ impl Reader {
         Ok(self.buffer.get(..len).unwrap_or_default())
     }
 
+    /// Reads a file that holds more than may be kept, and gives what `reduce` leaves of it. A recording gets no more.
+    pub(crate) fn read_reduced(
+        &mut self,
+        path: &[u8],
+        reduce: impl FnOnce(&[u8]) -> Vec<u8>,
+    ) -> Result<Vec<u8>, Errno> {
+        let result = self.root.open(path).and_then(|file| self.fill(&file, FILE_BYTES_MAX));
+        self.files = self.files.saturating_add(1);
+        let reduced = result.map(|len| reduce(self.buffer.get(..len).unwrap_or_default()));
+        match (&mut self.recording, &reduced) {
+            (Some(recording), Ok(bytes)) => recording.file(path, bytes),
+            (Some(recording), Err(errno)) => recording.failed(path, *errno),
+            (None, _) => {}
+        }
+        reduced
+    }
+
     /// Reads a file of one record in an open directory, and closes it again.
     pub(crate) fn read_in(
         &mut self,

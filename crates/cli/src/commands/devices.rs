@@ -15,7 +15,7 @@ use crate::near::{did_you_mean, nearest};
 use crate::render::devices as render;
 use crate::screen::Screen;
 use crate::source::{Source, followed};
-use crate::target::{Target, container_id};
+use crate::target::Target;
 
 pub(super) fn run(args: &DevicesArgs, screen: &Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
     let mut machine = Source::of(&args.root.roots)?.latest()?;
@@ -53,8 +53,7 @@ fn find(text: &str, machine: &mut Machine, snapshot: &Snapshot) -> Result<Place,
     match Target::find(text, snapshot) {
         Ok(Target::Disk(dev)) => Ok(locate_device(dev, snapshot)),
         Ok(Target::Cgroup(path)) => {
-            let id = snapshot.cgroup(&path).and_then(container_id);
-            let place = locate_cgroup(&path, id.as_deref(), snapshot);
+            let place = locate_cgroup(&path, snapshot);
             place.ok_or_else(|| {
                 let what = format!("no device is known of {}", escape(text.as_bytes()));
                 Failure::not_judged(what).hint("it did no I/O that its cgroup counts, and no mount carries its name")

@@ -92,7 +92,7 @@ fn throttled(scene: &Scene, cap: &Cap) -> Option<Finding> {
         return None;
     }
     let own = cap.cgroup == workload.path;
-    let whose = if own { "its own".to_owned() } else { format!("{}'s", cap.cgroup) };
+    let whose = if own { "its own".to_owned() } else { format!("{}'s", scene.name_of(&cap.cgroup)) };
     let mut evidence = of_limit(scene, cap);
     evidence.extend(of_stall(scene, workload, Aspect::Victim));
     evidence.extend(of_disk(disk));

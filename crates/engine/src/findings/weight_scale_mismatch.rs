@@ -46,7 +46,7 @@ fn mismatch(scene: &Scene, disk: &Disk) -> Option<Finding> {
         })
     })?;
     let real = f64::from(a.weight) / f64::from(b.weight.max(1));
-    let name = |path: &CgroupPath| identify(path).1;
+    let name = |path: &CgroupPath| scene.name_of(path);
     let mut out: Vec<Evidence> = rows.iter().take(8).map(|row| of_share(scene, engine, row)).collect();
     out.push(evidence(Aspect::Limit, "ratio asked for", Value::Number(meant), ""));
     out.push(evidence(Aspect::Limit, "ratio under the engine", Value::Number(real), ""));
@@ -78,7 +78,7 @@ fn meant(scene: &Scene, disk: &Disk, engine: Engine, a: &EffectiveShare, b: &Eff
             squeezed.then(|| f64::from(of_a) / f64::from(of_b.max(1)))
         }
         Engine::IoCost => {
-            let container = identify(&a.cgroup).0 == WorkloadKind::Container;
+            let container = identify(&a.cgroup, &scene.window.t1).0 == WorkloadKind::Container;
             let asked = (1..20).map(|n| n * 50).find(|asked| io_weight_of_runtime(*asked) == u64::from(a.weight));
             let asked = asked.filter(|_| container && b.weight == 100)?;
             Some(quell_units::count(asked) / 100.0)
@@ -89,7 +89,7 @@ fn meant(scene: &Scene, disk: &Disk, engine: Engine, a: &EffectiveShare, b: &Eff
 fn of_share(scene: &Scene, engine: Engine, row: &EffectiveShare) -> Evidence {
     let text = format!("{} {}, {:.1} % of the disk", engine.file(), row.weight, row.share_ratio * 100.0);
     let source = scene.cgroup_file(&row.cgroup, engine.file());
-    evidence(Aspect::Limit, &identify(&row.cgroup).1, Value::Word(text), source)
+    evidence(Aspect::Limit, &scene.name_of(&row.cgroup), Value::Word(text), source)
 }
 
 /// Weights asked of a runtime and of systemd for one host: the first is stretched, the second is not.

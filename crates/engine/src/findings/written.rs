@@ -270,6 +270,8 @@ pub(crate) fn snapshot(seconds: u64) -> Snapshot {
         },
         devices: Vec::new(),
         cgroups: Vec::new(),
+        containers: Vec::new(),
+        pods: Vec::new(),
         tasks: Vec::new(),
         filesystems: Vec::new(),
         mounts: Vec::new(),

@@ -7,11 +7,13 @@
 //! Not all files can be read at once: each group carries its own time, and rates divide by the time of their group.
 
 mod cgroup;
+mod container;
 mod device;
 mod mount;
 mod task;
 
 pub use cgroup::{Cgroup, CgroupConfig};
+pub use container::{AskedDevice, AskedKey, AskedLimit, Container, Pod, PodContainer};
 pub use device::{
     Device, DeviceMapper, Filesystem, HardwareQueue, MultiDisk, NvmePath, Queue, QueueDetail, Setting, Wbt,
 };
@@ -40,6 +42,12 @@ pub struct Snapshot {
     pub devices: Vec<Device>,
     /// Every cgroup that was walked, by path, the root first.
     pub cgroups: Vec<Cgroup>,
+    /// The containers among them whose runtime's state was found, by path.
+    #[serde(default)]
+    pub containers: Vec<Container>,
+    /// The pods among them whose name was found, by path.
+    #[serde(default)]
+    pub pods: Vec<Pod>,
     /// Every process, and every thread in uninterruptible sleep. Empty in a snapshot of counters alone.
     pub tasks: Vec<Task>,
     /// Every mounted file system with a block device below it.
@@ -181,6 +189,20 @@ impl Snapshot {
     pub fn cgroup(&self, path: &CgroupPath) -> Option<&Cgroup> {
         let at = self.cgroups.binary_search_by(|cgroup| cgroup.path.cmp(path)).ok()?;
         self.cgroups.get(at)
+    }
+
+    /// What the runtime knows of the container whose cgroup this is.
+    #[must_use]
+    pub fn container(&self, path: &CgroupPath) -> Option<&Container> {
+        let at = self.containers.binary_search_by(|container| container.cgroup.cmp(path)).ok()?;
+        self.containers.get(at)
+    }
+
+    /// The pod whose cgroup this is.
+    #[must_use]
+    pub fn pod(&self, path: &CgroupPath) -> Option<&Pod> {
+        let at = self.pods.binary_search_by(|pod| pod.cgroup.cmp(path)).ok()?;
+        self.pods.get(at)
     }
 
     /// The partitions of a whole disk.

@@ -3,6 +3,7 @@
 use quell_units::{CgroupPath, DevNum, escape};
 
 use super::Layer;
+use crate::findings::workload::container_shape;
 use crate::snapshot::{Device, Mount, Snapshot};
 
 /// Where something lies.
@@ -40,20 +41,32 @@ pub fn locate_device(dev: DevNum, snapshot: &Snapshot) -> Place {
     place
 }
 
-/// Where a container or service lies: its root file system, where a mount carries the container's id, and else the
-/// disks on which its cgroup is known to have done I/O. `None` where neither tells anything.
+/// Where a container or service lies: its writable layer, as its runtime's state or the mounts tell it, and else the disks
+/// on which its cgroup is known to have done I/O. `None` where none of them tells anything.
 #[must_use]
-pub fn locate_cgroup(path: &CgroupPath, container_id: Option<&str>, snapshot: &Snapshot) -> Option<Place> {
+pub fn locate_cgroup(path: &CgroupPath, snapshot: &Snapshot) -> Option<Place> {
+    let container = snapshot.container(path);
+    let id = container.map(|container| container.id.clone()).or_else(|| container_shape(path).map(|shape| shape.id));
     // Twelve digits are what people call a container by; fewer would be found by chance.
     const ID_MIN: usize = 12;
-    let id = container_id.filter(|id| id.len() >= ID_MIN);
-    let root = |mount: &&Mount| id.is_some_and(|id| mount.fs_type == "overlay" && mount.mount_point.contains(id));
-    let mut place = match snapshot.mounts.iter().find(root) {
-        Some(mount) => of_mount(mount, &mount.mount_point, snapshot, 0),
-        None => by_counters(path, snapshot)?,
+    let id = id.filter(|id| id.len() >= ID_MIN);
+    let root = |mount: &&Mount| {
+        id.as_ref().is_some_and(|id| mount.fs_type == "overlay" && mount.mount_point.contains(id.as_str()))
     };
+    let upper = container.and_then(|container| container.upper_dir.as_deref());
+    let by_upper = upper.and_then(|upper| {
+        let place = of_path(upper, snapshot)?;
+        let step = format!("its writable layer is {}", escape(upper.as_bytes()));
+        Some(Place { steps: [vec![step], place.steps].concat(), ..place })
+    });
+    let by_mount = || Some(of_mount_point(snapshot.mounts.iter().find(root)?, snapshot));
+    let mut place = by_upper.or_else(by_mount).or_else(|| by_counters(path, snapshot))?;
     place.add_layers(snapshot);
     Some(place)
+}
+
+fn of_mount_point(mount: &Mount, snapshot: &Snapshot) -> Place {
+    of_mount(mount, &mount.mount_point, snapshot, 0)
 }
 
 fn by_counters(path: &CgroupPath, snapshot: &Snapshot) -> Option<Place> {

@@ -7,6 +7,7 @@
 
 mod names;
 mod scrub;
+mod state;
 
 use std::fs;
 use std::io;

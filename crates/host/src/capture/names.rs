@@ -11,7 +11,8 @@ use std::collections::HashMap;
 #[derive(Debug, Default)]
 pub(super) struct Names {
     words: HashMap<Vec<u8>, String>,
-    ids: HashMap<Vec<u8>, Vec<u8>>,
+    /// The digits of each id, and its number.
+    ids: HashMap<Vec<u8>, usize>,
 }
 
 /// Words of cgroups, units and paths that every host has, or that say which runtime made a cgroup.
@@ -97,6 +98,21 @@ const KEPT: &[&str] = &[
     "overlay2",
     "merged",
     "volumes",
+    "containers",
+    "storage",
+    "local",
+    "share",
+    "snap",
+    "common",
+    "microk8s",
+    "k3s",
+    "slurm",
+    "slurmstepd",
+    "container",
+    "slice",
+    "service",
+    "json",
+    "diff",
     "pods",
     "rootfs",
     "fs",
@@ -156,7 +172,7 @@ impl Names {
 
     fn word(&mut self, word: &[u8]) -> Vec<u8> {
         let is_kept = KEPT.iter().any(|kept| kept.as_bytes() == word) || word.iter().all(u8::is_ascii_digit);
-        if is_kept {
+        if is_kept || is_of_slurm(word) {
             return word.into();
         }
         if let Some(uid) = word.strip_prefix(b"pod").filter(|uid| uid.iter().any(u8::is_ascii_digit)) {
@@ -172,21 +188,22 @@ impl Names {
     /// Another id of the same length, with the same characters between its digits.
     fn id(&mut self, id: &[u8]) -> Vec<u8> {
         let next = self.ids.len() + 1;
-        self.ids
-            .entry(id.into())
-            .or_insert_with(|| {
-                // From the end: the number, then zeros.
-                let mut digits = format!("{next:x}").into_bytes();
-                let mut out: Vec<u8> = id
-                    .iter()
-                    .rev()
-                    .map(|&byte| if byte.is_ascii_hexdigit() { digits.pop().unwrap_or(b'0') } else { byte })
-                    .collect();
-                out.reverse();
-                out
-            })
-            .clone()
+        // A pod's uid has dashes in one place and underscores in another.
+        let key = id.iter().copied().filter(u8::is_ascii_hexdigit).collect();
+        let number = *self.ids.entry(key).or_insert(next);
+        // From the end: the number, then zeros.
+        let mut digits = format!("{number:x}").into_bytes();
+        let digit = |&byte: &u8| if byte.is_ascii_hexdigit() { digits.pop().unwrap_or(b'0') } else { byte };
+        let mut out: Vec<u8> = id.iter().rev().map(digit).collect();
+        out.reverse();
+        out
     }
+}
+
+/// `job_42`, `step_0`, `uid_1000`, `task_3`: Slurm's cgroups are named by numbers, which name nobody.
+fn is_of_slurm(word: &[u8]) -> bool {
+    let number = [&b"job_"[..], b"step_", b"uid_", b"task_"].iter().find_map(|prefix| word.strip_prefix(*prefix));
+    number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
 }
 
 /// The first part of a name, and the rest: an id with its dashes, a separator, or a word up to the next separator.
@@ -322,7 +339,7 @@ mod tests {
         assert_eq!(pod, "kubepods-pod00000000_0000_0000_0000_000000000001.slice");
         let plain = component(&mut names, "pod8a5f1c2e-77aa-4b6c-9d0e-1f2a3b4c5d6e");
         assert_eq!(component(&mut names, "kubepods-pod5a1c.slice"), "kubepods-podname1.slice");
-        assert_eq!(plain, "pod00000000-0000-0000-0000-000000000002", "the other spelling of an id is another id");
+        assert_eq!(plain, "pod00000000-0000-0000-0000-000000000001", "one uid, with dashes and with underscores");
     }
 
     #[test]

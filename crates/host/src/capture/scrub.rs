@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use quell_kfile::{mountinfo, swaps};
 
 use super::names::{Names, model, node};
+use super::state;
 use crate::cgroups::INODE;
 use crate::clock::{CLOCK, UPTIME_END};
 use crate::recording::{Recording, Seen};
@@ -62,6 +63,13 @@ impl Scrub {
     pub(super) fn recording(&mut self, seen: Recording) -> Recording {
         let mut out = BTreeMap::new();
         for (path, entry) in seen.0 {
+            if is_of_runtimes(&path) {
+                match state::entry(&mut self.names, &path, &entry) {
+                    Some((path, entry)) => drop(out.insert(path, entry)),
+                    None => self.left_out.push(super::shown(&path)),
+                }
+                continue;
+            }
             let cgroup = self.in_cgroups(&path, &entry);
             let entry = match entry {
                 Seen::File(bytes) if cgroup.is_none() => match self.file(&path, &bytes) {
@@ -170,6 +178,11 @@ fn content(path: &[u8]) -> Content {
         [b"sys", b"class", b"dmi", b"id", b"sys_vendor"] => Content::Plain,
         _ => Content::Unknown,
     }
+}
+
+/// Whether a path lies outside of what the kernel shows and of quell's own files: then it is a runtime's state.
+fn is_of_runtimes(path: &[u8]) -> bool {
+    !matches!(path.split(|&b| b == b'/').next(), Some(b"proc" | b"sys")) && content(path) == Content::Unknown
 }
 
 /// Whether the last component looks like a file of a cgroup and not like a cgroup.

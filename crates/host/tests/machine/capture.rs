@@ -191,7 +191,7 @@ fn a_scrubbed_capture_is_judged_as_the_host_it_was_made_from() {
 }
 
 /// The paths below a directory that hold one of the words, in their name, their content or their target.
-fn names_in(dir: &Path, words: &[&str]) -> Vec<String> {
+pub(crate) fn names_in(dir: &Path, words: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
         let path = entry.path();

@@ -9,6 +9,8 @@ mod devices;
 #[cfg(test)]
 mod live;
 #[cfg(test)]
+mod names;
+#[cfg(test)]
 mod odd_trees;
 #[cfg(test)]
 mod stacks;

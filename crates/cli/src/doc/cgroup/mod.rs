@@ -147,7 +147,7 @@ impl Cgroup {
         let kind = config.and_then(|config| config.kind.ok());
         let pressure = cgroup.io_pressure.as_ref().ok();
         Self {
-            name: identify(&cgroup.path).1,
+            name: identify(&cgroup.path, snapshot).1,
             cgroup: cgroup.path.to_string(),
             cgroup_id: cgroup.id.0,
             kind: kind.map(type_word),

@@ -73,7 +73,7 @@ impl Scene<'_> {
             return told;
         }
         if let Some(device) = self.window.t1.device(dev) {
-            return device.partition_of.map_or(Named::Whole, |disk| Named::Partition(self.name_of(disk)));
+            return device.partition_of.map_or(Named::Whole, |disk| Named::Partition(self.device_name(disk)));
         }
         if CHARACTER.contains(&dev.major) {
             return Named::NoDisk;
@@ -104,7 +104,7 @@ impl Scene<'_> {
         }
         let known = self.window.t1.devices.iter().find(|device| device.name.as_str() == name);
         match known {
-            Some(device) => device.partition_of.map_or(Named::Whole, |disk| Named::Partition(self.name_of(disk))),
+            Some(device) => device.partition_of.map_or(Named::Whole, |disk| Named::Partition(self.device_name(disk))),
             None if NO_DISKS.contains(&name) => Named::NoDisk,
             None => by_name(name),
         }
@@ -148,7 +148,7 @@ impl Scene<'_> {
         self.pasted().map_or(&[], |pasted| &pasted.devices)
     }
 
-    fn name_of(&self, dev: DevNum) -> Option<String> {
+    fn device_name(&self, dev: DevNum) -> Option<String> {
         self.window.t1.device(dev).map(|device| device.name.as_str().to_owned())
     }
 }

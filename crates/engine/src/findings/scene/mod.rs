@@ -28,6 +28,7 @@ pub use workload::Workload;
 
 use quell_units::{Bytes, CgroupPath, DevNum, Known, Micros, count, ratio};
 
+use crate::findings::workload::identify;
 use crate::rates::Rates;
 use crate::snapshot::{Cgroup, CgroupConfig, Filesystem, Window};
 
@@ -100,6 +101,14 @@ impl<'a> Scene<'a> {
     #[must_use]
     pub fn cgroup(&self, path: &CgroupPath) -> Option<&'a Cgroup> {
         self.window.t1.cgroup(path)
+    }
+
+    /// A cgroup as people know it, where its runtime has a name for it; else its path.
+    #[must_use]
+    pub fn name_of(&self, path: &CgroupPath) -> String {
+        let snapshot = &self.window.t1;
+        let has_name = snapshot.container(path).is_some() || snapshot.pod(path).is_some();
+        if has_name { identify(path, snapshot).1 } else { path.to_string() }
     }
 
     /// A cgroup's configuration at the later moment.

@@ -11,7 +11,7 @@ use quell_units::{CgroupId, CgroupPath, DevNum, count, ratio};
 use super::wait::Wait;
 use crate::findings::workload::{WorkloadKind, identify, is_whole};
 use crate::rates::{CgroupIo, CgroupRates, DiskRates, MemoryRates, PressureRates, Rates, Span};
-use crate::snapshot::{Task, Window};
+use crate::snapshot::{Snapshot, Task, Window};
 
 /// One container, service or other cgroup.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,7 +103,7 @@ impl Workload {
 
 /// The workloads of a window, by path.
 pub(super) fn workloads(window: &Window, rates: &Rates, waits: Vec<(CgroupPath, Wait)>) -> Vec<Workload> {
-    let tree = Tree::of(&rates.cgroups);
+    let tree = Tree::of(&rates.cgroups, &window.t1);
     let mut workloads: Vec<Workload> = rates
         .cgroups
         .iter()
@@ -158,20 +158,22 @@ fn process_bytes(window: &Window) -> Vec<(CgroupPath, f64, f64)> {
 
 /// The cgroups' rates, and what is said of a cgroup by those below it.
 struct Tree<'a> {
+    snapshot: &'a Snapshot,
     children_io: HashMap<CgroupPath, Vec<&'a CgroupRates>>,
     wholes: HashSet<CgroupPath>,
 }
 
 impl<'a> Tree<'a> {
-    fn of(cgroups: &'a [CgroupRates]) -> Self {
+    fn of(cgroups: &'a [CgroupRates], snapshot: &'a Snapshot) -> Self {
         let mut children_io: HashMap<CgroupPath, Vec<&CgroupRates>> = HashMap::new();
         for cgroup in cgroups {
             if let Some(parent) = cgroup.path.parent() {
                 children_io.entry(parent).or_default().push(cgroup);
             }
         }
-        let wholes = cgroups.iter().map(|cgroup| &cgroup.path).filter(|path| is_whole(path)).cloned().collect();
-        Self { children_io, wholes }
+        let wholes =
+            cgroups.iter().map(|cgroup| &cgroup.path).filter(|path| is_whole(path, snapshot)).cloned().collect();
+        Self { snapshot, children_io, wholes }
     }
 
     fn is_inside_a_whole(&self, path: &CgroupPath) -> bool {
@@ -184,7 +186,7 @@ impl<'a> Tree<'a> {
         } else {
             self.children_io.get(&cgroup.path).map_or(&[], Vec::as_slice)
         };
-        let (kind, name) = identify(&cgroup.path);
+        let (kind, name) = identify(&cgroup.path, self.snapshot);
         let rows = cgroup.io.as_deref().unwrap_or_default();
         Workload {
             path: cgroup.path.clone(),
