@@ -4,6 +4,7 @@
 //! machine as of quell. A claim that does not hold is a non-zero exit. Never part of the tests: a shared machine would
 //! make them fail by chance.
 
+mod paste;
 mod program;
 mod sample;
 mod tree;
@@ -19,6 +20,8 @@ use crate::workspace::Workspace;
 pub(crate) enum Command {
     /// A sample of many cgroups against the bare reads of their files; memory; the doctor's time
     Sample(Args),
+    /// A hundred megabytes of pasted iostat: time and memory
+    Paste,
 }
 
 /// Arguments of `xtask bench sample`.
@@ -30,20 +33,28 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(command: &Command) -> Result<()> {
-    let Command::Sample(args) = command;
     if cfg!(debug_assertions) {
         let mut again = cargo();
-        again.args(["run", "--release", "--quiet", "--package", "xtask", "--", "bench", "sample"]);
-        return run_command(again.args(["--cgroups", &args.cgroups.to_string()]));
+        again.args(["run", "--release", "--quiet", "--package", "xtask", "--", "bench"]);
+        match command {
+            Command::Sample(args) => again.args(["sample", "--cgroups", &args.cgroups.to_string()]),
+            Command::Paste => again.arg("paste"),
+        };
+        return run_command(&mut again);
     }
     let interrupt = Interrupt::take_over()?;
     run_command(cargo().args(["build", "--release", "--quiet", "--package", "quell"]))?;
     let quell = Workspace::load()?.binary("release", "quell");
-    let mut claims = vec![sample::ratio(args.cgroups, &interrupt)?];
-    claims.push(program::memory(&quell, 1_000, &interrupt)?);
-    // Told without a claim: how it grows.
-    claims.push(Claim { most: None, ..program::memory(&quell, 5_000, &interrupt)? });
-    claims.push(program::doctor(&quell)?);
+    let claims = match command {
+        Command::Paste => paste::claims(&quell)?,
+        Command::Sample(args) => vec![
+            sample::ratio(args.cgroups, &interrupt)?,
+            program::memory(&quell, 1_000, &interrupt)?,
+            // Told without a claim: how it grows.
+            Claim { most: None, ..program::memory(&quell, 5_000, &interrupt)? },
+            program::doctor(&quell)?,
+        ],
+    };
     claims.iter().for_each(|claim| println!("{}", claim.line()));
     let broken = claims.iter().filter(|claim| !claim.holds()).count();
     ensure!(broken == 0, "{broken} of {} claims do not hold", claims.len());

@@ -47,13 +47,13 @@ pub(super) fn memory(quell: &Path, cgroups: u32, interrupt: &Interrupt) -> Resul
 }
 
 /// A field of `/proc/PID/status`, which calls a KiB a kB.
-fn kib(status: &str, field: &str) -> Result<u32> {
+pub(super) fn kib(status: &str, field: &str) -> Result<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix(field));
     let number = line.and_then(|rest| rest.trim().strip_suffix(" kB")).and_then(|number| number.parse().ok());
     number.with_context(|| format!("no {field} in /proc/PID/status: the program had ended"))
 }
 
-fn megabytes(kib: u32) -> f64 {
+pub(super) fn megabytes(kib: u32) -> f64 {
     f64::from(kib) * 1024.0 / 1e6
 }
 

@@ -97,7 +97,11 @@ pub fn gaps(window: &Window, rates: &Rates) -> Vec<Gap> {
     }
     match rates.seconds {
         // Not the kernel's gap but the asker's: there is nothing to compare with.
-        Err(_) => gaps.push(Gap { what: ALL_RATES.into(), reason: "one moment alone".into() }),
+        Err(_) if window.pasted.is_none() => {
+            gaps.push(Gap { what: ALL_RATES.into(), reason: "one moment alone".into() });
+        }
+        // Of a paste not-enough-data says so, where it matters.
+        Err(_) => {}
         Ok(_) => gaps.extend(not_comparable(rates)),
     }
     gaps

@@ -65,13 +65,31 @@ fn exhausted(scene: &Scene, disk: &Disk) -> Option<Finding> {
 
 /// The mean rates before and after the one step down, where there is one.
 fn drop(steps: &[Step]) -> Option<(f64, f64)> {
+    let least_before = running(steps.iter(), f64::min);
+    let mut most_after = running(steps.iter().rev(), f64::max);
+    most_after.reverse();
     (2..steps.len().saturating_sub(1)).find_map(|at| {
-        let (before, from) = steps.split_at_checked(at)?;
+        let before = steps.get(..at)?;
+        let least = *least_before.get(at - 1)?;
         // The step that holds the change itself belongs to neither level.
-        [Some(from), from.get(1..)].into_iter().flatten().find_map(|after| levels(before, after))
+        [at, at + 1].into_iter().find_map(|from| {
+            // Told without a look at each step: a night of iostat has tens of thousands.
+            let most = *most_after.get(from)?;
+            if most > 0.0 && least >= DROP * most { levels(before, steps.get(from..)?) } else { None }
+        })
     })
 }
 
+/// The extreme of the rates up to each step.
+fn running<'a>(steps: impl Iterator<Item = &'a Step>, extreme: fn(f64, f64) -> f64) -> Vec<f64> {
+    let extremes = steps.scan(None, |so_far: &mut Option<f64>, step| {
+        *so_far = Some(so_far.map_or(step.ios_per_sec, |so_far| extreme(so_far, step.ios_per_sec)));
+        *so_far
+    });
+    extremes.collect()
+}
+
+/// The mean rates of two stretches, where the second is a baseline after a burst. The caller has seen that the rate fell.
 fn levels(before: &[Step], after: &[Step]) -> Option<(f64, f64)> {
     let long = |steps: &[Step]| steps.len() >= 2 && steps.iter().map(|step| step.seconds).sum::<f64>() >= 1.0;
     let ios = |steps: &[Step]| steps.iter().map(|step| step.ios_per_sec).collect::<Vec<f64>>();
@@ -87,7 +105,6 @@ fn levels(before: &[Step], after: &[Step]) -> Option<(f64, f64)> {
     let in_bytes = bytes(before).zip(bytes(after)).is_none_or(|(was, now)| fell(was, now) == Some(true));
     let holds = long(before)
         && long(after)
-        && fell(ios(before), ios(after))?
         && in_bytes
         && flat(ios(after), FLAT)
         && flat(ios(before), BURST_FLAT)

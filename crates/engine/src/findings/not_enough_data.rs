@@ -19,14 +19,52 @@ pub(super) const RULE: Rule = Rule {
 
 fn find(scene: &Scene) -> Vec<Finding> {
     let nothing = scene.rates.seconds.is_err() || scene.leaf_disks().next().is_none();
-    let reason =
-        if scene.rates.seconds.is_err() { "there is one reading only" } else { "no disk was there at both readings" };
-    let found = nothing.then(|| Finding {
+    nothing.then(|| not_enough(scene)).into_iter().collect()
+}
+
+fn not_enough(scene: &Scene) -> Finding {
+    let one_reading = scene.rates.seconds.is_err();
+    let (reason, advice) = match &scene.window.pasted {
+        Some(pasted) if !pasted.tables.is_empty() => {
+            ("the table has no waiting times", "paste the extended one: `iostat -x 1 10`")
+        }
+        Some(_) if one_reading => (
+            "what was pasted is one reading, or none, of counters",
+            "paste `iostat -x 1 10`, or the same file twice, some seconds apart",
+        ),
+        Some(_) => {
+            ("no disk's counters were pasted twice", "paste `iostat -x 1 10`, or /proc/diskstats twice, beside it")
+        }
+        None if one_reading => {
+            ("there is one reading only", "give two moments: `quell capture DIR`, then `quell doctor --root DIR`")
+        }
+        None => (
+            "no disk was there at both readings",
+            "give two moments: `quell capture DIR`, then `quell doctor --root DIR`",
+        ),
+    };
+    Finding {
         severity: Severity::Info,
         confidence: 1.0,
         summary: format!("nothing can be said about speed: {reason}"),
-        advice: vec![Advice::text("give two moments: `quell capture DIR`, then `quell doctor --root DIR`")],
+        advice: vec![Advice::text(advice)],
         ..finding(RULE.id, host_subject())
-    });
-    found.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::findings::written::{Did, Written};
+    use quell_paste::{Pasted, Table};
+
+    #[test]
+    fn a_table_without_waiting_times_is_said_to_be_that() {
+        let mut host = Written::new();
+        host.disk(0, "sda", "", Did::default());
+        host.window.t1.clock = host.window.t0.clock;
+        let advice = |host: &Written| host.findings()[0].advice[0].text.clone();
+        assert!(advice(&host).contains("quell capture"));
+        host.window.pasted = Some(Box::new(Pasted { tables: vec![Table::default()], ..Pasted::default() }));
+        assert!(advice(&host).contains("iostat -x"));
+    }
 }

@@ -70,7 +70,7 @@ fn capped(scene: &Scene, disk: &Disk) -> Option<Finding> {
 
 fn advice() -> Advice {
     Advice::text(
-        "raise the volume's limit with its provider, or spread the load; `quell limit` keeps one from the rest",
+        "raise the volume's limit with its provider, or spread the load; io.max on the loudest keeps a share for the rest",
     )
 }
 

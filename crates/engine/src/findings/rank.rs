@@ -11,7 +11,8 @@ use super::table::{Over, RULES, rule};
 ///
 /// A finding that another one explains becomes its evidence. The rest is ordered by severity, then by the share of the
 /// time that somebody waits, then by the table; for one victim on one disk only the first is kept, and the others
-/// become its evidence as well. `healthy` is said where nothing of [`Severity::Warning`] or above is left.
+/// become its evidence as well. `healthy` is said where nothing of [`Severity::Warning`] or above is left. Evidence of a
+/// pasted table names the table and not the kernel's file that it was made from.
 #[must_use]
 pub fn find(scene: &Scene) -> Vec<Finding> {
     let mut all: Vec<Finding> = RULES.iter().flat_map(|line| (line.rule.find)(scene)).collect();
@@ -22,10 +23,28 @@ pub fn find(scene: &Scene) -> Vec<Finding> {
     });
     fold_ordered(&mut all);
     if all.iter().any(|finding| finding.severity > Severity::Info) {
-        all.retain(|finding| finding.id != "healthy");
+        // A paste of an error has no rates, and nobody who got its answer misses them.
+        let answered = scene.window.pasted.is_some();
+        all.retain(|finding| finding.id != "healthy" && !(answered && finding.id == "not-enough-data"));
     }
-    all.iter_mut().for_each(|finding| program::add_hints(scene, finding));
+    for finding in &mut all {
+        program::add_hints(scene, finding);
+        name_the_table(scene, finding);
+    }
     all
+}
+
+/// Puts the pasted table in the place of `/proc/diskstats`, which nobody pasted.
+fn name_the_table(scene: &Scene, finding: &mut Finding) {
+    const DISKSTATS: &str = "/proc/diskstats";
+    let Some(pasted) = scene.window.pasted.as_deref() else { return };
+    if pasted.files.iter().any(|file| file.path == "proc/diskstats") {
+        return;
+    }
+    let source = if pasted.tables.is_empty() { "the benchmark" } else { "the table" };
+    for evidence in finding.evidence.iter_mut().filter(|evidence| evidence.source == DISKSTATS) {
+        source.clone_into(&mut evidence.source);
+    }
 }
 
 /// A finding's place in the table.
