@@ -14,8 +14,9 @@ pub(super) const RULE: Rule = Rule {
             broken: whatever is asked beyond that waits.",
         kernel: "The provider meters requests on its side of the virtual disk, mostly by a token bucket. The guest sees a rate \
             that stays at one value and an await that grows with the queue: aqu-sz over the rate.",
-        evidence: "A volume or an unknown disk whose requests queue while its rate stays within 6 % of itself over at least \
-            2 s, within 1.5 % of a ceiling that providers sell; no limit of the host's own. Of benchmarks: three patterns \
+        evidence: "A volume or an unknown disk whose requests queue, now more and now fewer of them by a fifth and more, while \
+            its rate stays within 6 % of itself over at least 2 s and within 1.5 % of a ceiling that providers sell; no \
+            limit of the host's own. With the same queue all the time any full disk is as steady. Of benchmarks: three patterns \
             that end within 5 % of one rate though their median latencies differ.",
         change: "Raise the volume's own limit or its size, spread the load over volumes, or cap who asks for most so that \
             the others do not wait behind it.",
@@ -35,6 +36,8 @@ const MEGABYTES_PER_SEC: [f64; 12] =
     [25.0, 50.0, 60.0, 100.0, 125.0, 150.0, 200.0, 250.0, 500.0, 750.0, 1000.0, 1200.0];
 /// A meter holds its value closer than this; what the disk's own speed gives by chance does not.
 const SPREAD: f64 = 0.06;
+/// How much the requests in flight vary at the least, by [`spread`]: one queue all the time gives one rate on any disk.
+const ASKED_SPREAD: f64 = 0.2;
 /// How near to a ceiling the mean must be.
 const NEAR: f64 = 0.015;
 
@@ -80,6 +83,7 @@ fn ceiling(steps: &[Step]) -> Option<(String, Evidence)> {
     if steps.len() < 3 || seconds < 2.0 || steps.iter().any(|step| step.queue < 2.0) {
         return None;
     }
+    spread(steps.iter().map(|step| step.queue)).filter(|asked| *asked >= ASKED_SPREAD)?;
     let flat = |rates: &[f64]| {
         let mean = rates.iter().zip(steps).map(|(rate, step)| rate * step.seconds).sum::<f64>() / seconds;
         spread(rates.iter().copied()).filter(|spread| *spread <= SPREAD).map(|_| mean)
@@ -147,30 +151,36 @@ mod tests {
 
     const VIRTIO: &str = "/sys/devices/pci0000:00/0000:00:05.0/virtio2/block/vda";
 
-    /// A volume with 16 reads in flight that gives so many in each half second.
-    fn volume(halves: &[u64]) -> Written {
+    /// A volume that gives so many reads in each half second, with 16 in flight and from the middle on so many.
+    fn volume(halves: &[u64], then_in_flight: u64) -> Written {
         let mut host = Written::new();
         let reads = 2 * halves.iter().sum::<u64>() / u64::try_from(halves.len()).unwrap();
         let read_usec = 16_000_000 / reads;
         let did = Did { reads, read_bytes: reads * 4096, read_usec, util_pct: 100, ..Did::default() };
         host.disk(0, "vda", VIRTIO, did).cgroup("tenants/app", 0.0, &[(0, reads, 0, reads * 4096)]);
         let mut completed = 0;
-        for (at, half) in (0..).zip([0].iter().chain(halves)) {
+        for (at, half) in (0_u64..).zip([0].iter().chain(halves)) {
             completed += half;
-            host.look(at * 500, &[(0, 16, completed)], &[]);
+            let in_flight = if at < 3 { 16 } else { then_in_flight };
+            host.look(at * 500, &[(0, in_flight, completed)], &[]);
         }
         host
     }
 
     #[test]
     fn a_rate_that_stands_still_at_what_is_sold_is_the_volumes_limit() {
-        assert_eq!(volume(&[250, 251, 249, 250, 250, 250]).ids(), ["provider-cap"]);
+        assert_eq!(volume(&[250, 251, 249, 250, 250, 250], 24).ids(), ["provider-cap"]);
     }
 
     #[test]
     fn a_rate_that_moves_or_is_no_ceiling_is_the_disks_own() {
-        assert_eq!(volume(&[250, 210, 280, 260, 240, 260]).ids(), ["device-saturated"]);
-        assert_eq!(volume(&[350, 351, 349, 350, 350, 350]).ids(), ["device-saturated"]);
+        assert_eq!(volume(&[250, 210, 280, 260, 240, 260], 24).ids(), ["device-saturated"]);
+        assert_eq!(volume(&[350, 351, 349, 350, 350, 350], 24).ids(), ["device-saturated"]);
+        assert_eq!(
+            volume(&[250, 251, 249, 250, 250, 250], 16).ids(),
+            ["device-saturated"],
+            "the queue stood still too"
+        );
     }
 
     fn runs(of: &[(&str, f64, f64)]) -> Vec<&'static str> {
