@@ -54,7 +54,7 @@ impl Reader {
             return;
         }
         let (time, text) = stamp(text);
-        if !self.offer(text, time) && !text.trim().is_empty() {
+        if !self.offer(text, time) && !text.trim().is_empty() && !is_ruler(text) {
             self.pasted.unread.add(self.line_no, 1, text);
         }
     }
@@ -147,6 +147,11 @@ fn plain(bytes: &[u8]) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// Whether a line only parts two outputs.
+fn is_ruler(text: &str) -> bool {
+    text.len() > 3 && text.trim().bytes().all(|b| matches!(b, b'-' | b'=' | b'*' | b'_'))
 }
 
 /// The path of `==> path <==`, which `head` and `tail` print above each of several files.

@@ -147,7 +147,7 @@ pub(super) fn of_wait(wait: &Wait, aspect: Aspect) -> Evidence {
 
 /// The host's dirty pages against its limits.
 pub(super) fn of_host_backlog(scene: &Scene) -> Vec<Evidence> {
-    let pages = |n: u64| Value::Bytes(count(n) * super::scene::PAGE_BYTES);
+    let pages = |n: u64| Value::Bytes(count(n) * scene.page_bytes());
     let mut out = Vec::new();
     if let Some(most) = scene.host_backlog_pages().into_iter().max() {
         out.push(evidence(Aspect::Memory, "dirty and under write-back", pages(most), "/proc/vmstat"));

@@ -11,7 +11,7 @@ use super::table::{Over, RULES, rule};
 ///
 /// A finding that another one explains becomes its evidence. The rest is ordered by severity, then by the share of the
 /// time that somebody waits, then by the table; for one victim on one disk only the first is kept, and the others
-/// become its evidence as well. `healthy` is said where nothing of [`Severity::Warning`] or above is left. Evidence of a
+/// become its evidence as well. A warning is as severe as what it explains of its victim. `healthy` is said where nothing of [`Severity::Warning`] or above is left. Evidence of a
 /// pasted table names the table and not the kernel's file that it was made from.
 #[must_use]
 pub fn find(scene: &Scene) -> Vec<Finding> {
@@ -75,10 +75,14 @@ fn fold(all: &mut Vec<Finding>, explains: impl Fn(&Finding, &Finding) -> bool) {
         at
     };
     let roots: Vec<usize> = (0..all.len()).map(root).collect();
-    let notes: Vec<Evidence> = all.iter().map(note).collect();
-    for (loser, (winner, note)) in roots.iter().zip(notes).enumerate() {
+    let losers: Vec<Finding> = all.clone();
+    for (loser, (winner, finding)) in roots.iter().zip(losers).enumerate() {
         if let Some(winner) = all.get_mut(*winner).filter(|_| *winner != loser) {
-            winner.evidence.push(note);
+            winner.evidence.push(note(&finding));
+            // The cause of somebody's wait is as bad as the wait; but what works as it was set up stays information.
+            if winner.severity > Severity::Info && victim(winner).is_some() && victim(winner) == victim(&finding) {
+                winner.severity = winner.severity.max(finding.severity);
+            }
         }
     }
     let mut at = 0;

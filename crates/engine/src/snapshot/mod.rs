@@ -26,7 +26,7 @@ use quell_kfile::pressure::Pressure;
 use quell_kfile::swaps;
 use quell_kfile::vmstat::VmStat;
 use quell_paste::Pasted;
-use quell_units::{Bytes, CgroupPath, DevNum, Gap, Known, Micros, MonoMicros, UnixMicros};
+use quell_units::{Bytes, CgroupPath, DevNum, Gap, Known, Micros, MonoMicros, UnixMicros, count};
 use serde::{Deserialize, Serialize};
 
 /// All that was read at one moment.
@@ -152,6 +152,23 @@ pub struct System {
     pub dirty_ratio_pct: Known<u64>,
     /// Where memory is swapped to.
     pub swaps: Known<Vec<swaps::Row>>,
+}
+
+impl System {
+    /// The size of a page of memory: what is mapped, in bytes over in pages, to the nearest power of two. 4 KiB where one of
+    /// the two is not known, as on x86-64 and most of arm64.
+    ///
+    /// No file tells it by itself. The two are read a moment apart; only a factor of 1.4 between them would tell wrong.
+    #[must_use]
+    pub fn page_bytes(&self) -> f64 {
+        const USUAL: f64 = 4096.0;
+        let told = || {
+            let bytes = self.meminfo.as_ref().ok()?.mapped_bytes?.get();
+            let pages = self.vmstat.as_ref().ok()?.mapped_pages.filter(|pages| *pages > 0)?;
+            Some(count(bytes) / count(pages))
+        };
+        told().map_or(USUAL, |bytes| bytes.log2().round().exp2().clamp(USUAL, 65_536.0))
+    }
 }
 
 /// What could not be read, for people.

@@ -167,7 +167,7 @@ impl<'a> Stack<'a> {
             true => (Vec::new(), "this kernel has no io.latency"),
             false => (
                 self.request_disks(),
-                "it holds requests back; a target on dm or md is taken and does nothing. Microseconds; siblings alone \
+                "it holds requests back; it hooks into requests, so a target on dm or md has nothing to hold. Microseconds; siblings alone \
                  make room",
             ),
         };
