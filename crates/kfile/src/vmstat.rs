@@ -87,6 +87,7 @@ pub fn render(stat: &VmStat) -> String {
     scan::render_keyed([
         ("workingset_refault_anon", stat.refault_anon_pages),
         ("workingset_refault_file", stat.refault_file_pages),
+        ("nr_mapped", stat.mapped_pages),
         ("nr_dirty", stat.dirty_pages),
         ("nr_writeback", stat.writeback_pages),
         ("nr_dirty_threshold", stat.dirty_threshold_pages),

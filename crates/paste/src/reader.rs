@@ -91,7 +91,10 @@ impl Reader {
     }
 
     fn end_piece(&mut self) {
-        let Some((open, piece)) = self.open.take() else { return };
+        let Some((open, mut piece)) = self.open.take() else { return };
+        if let Some(name) = open.name() {
+            name.clone_into(&mut piece.format);
+        }
         open.close(&mut self.pasted);
         let is_full = self.pasted.pieces.len() >= PIECES_MAX;
         match self.pasted.pieces.last_mut() {

@@ -102,7 +102,7 @@ fn hung(scene: &Scene, disk: &Disk) -> Option<Finding> {
     if !felt || seconds < enough {
         return None;
     }
-    let in_flight = disk.device.counters.in_flight;
+    let in_flight = scene.window.t1.in_flight(disk.device);
     let sure = seconds >= SECONDS_SURE;
     let mut out = vec![
         evidence(Aspect::Device, "in flight", Value::Number(count(in_flight)), "/proc/diskstats"),
@@ -127,8 +127,8 @@ fn hung(scene: &Scene, disk: &Disk) -> Option<Finding> {
 fn stands_still_for(scene: &Scene, disk: &Disk) -> Option<f64> {
     let window = scene.window;
     let of_snapshot = |snapshot: &Snapshot| {
-        let counters = &snapshot.device(disk.dev)?.counters;
-        Some((snapshot.clock.system, counters.in_flight, counters.completed()))
+        let device = snapshot.device(disk.dev)?;
+        Some((snapshot.clock.system, snapshot.in_flight(device), device.counters.completed()))
     };
     let looks = window.looks.iter().filter_map(|look| {
         let disk = look.disks.iter().find(|look| look.dev == disk.dev)?;
@@ -222,6 +222,17 @@ mod tests {
         let hung = |comm: &str| Statement::TaskHung { comm: comm.into(), seconds: 120.0 };
         assert!(ids(hung("jbd2/sda1-8")).contains(&"device-hung"));
         assert!(!ids(hung("java")).contains(&"device-hung"), "it may wait for anything");
+    }
+
+    #[test]
+    fn requests_that_only_a_partition_counts_hang_its_disk() {
+        let mut host = Written::new();
+        host.disk(0, "vda", VIRTIO, Did { util_pct: 100, ..Did::default() }).disk(1, "vda1", VIRTIO, Did::default());
+        host.change("vda1", |device| {
+            device.partition_of = Some(number(0));
+            device.counters.in_flight = 8;
+        });
+        assert_eq!(host.ids()[0], "device-hung");
     }
 
     #[test]

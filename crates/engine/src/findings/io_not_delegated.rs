@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
     id: "io-not-delegated",
     explain: Explain {
         means: "Containers without root live below the user's own systemd, which has only the controllers that the system's \
-            hands on: memory and pids as it comes. Limits and weights of I/O cannot be set there, nor is I/O counted.",
+            passes on: memory and pids as it comes. Limits and weights of I/O cannot be set there, nor is I/O counted.",
         kernel: "A cgroup has a controller only where its parent names it in cgroup.subtree_control. systemd writes there for \
             user@UID.service what Delegate= says.",
         evidence: "Populated cgroups below user@UID.service without io in cgroup.controllers, or crun or podman that misses \

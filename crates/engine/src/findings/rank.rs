@@ -11,7 +11,7 @@ use super::table::{Over, RULES, rule};
 ///
 /// A finding that another one explains becomes its evidence. The rest is ordered by severity, then by the share of the
 /// time that somebody waits, then by the table; for one victim on one disk only the first is kept, and the others
-/// become its evidence as well. A warning is as severe as what it explains of its victim. `healthy` is said where nothing of [`Severity::Warning`] or above is left. Evidence of a
+/// become its evidence as well. A warning is as severe as what it explains, where nothing else on the page is. `healthy` is said where nothing of [`Severity::Warning`] or above is left. Evidence of a
 /// pasted table names the table and not the kernel's file that it was made from.
 #[must_use]
 pub fn find(scene: &Scene) -> Vec<Finding> {
@@ -76,12 +76,14 @@ fn fold(all: &mut Vec<Finding>, explains: impl Fn(&Finding, &Finding) -> bool) {
     };
     let roots: Vec<usize> = (0..all.len()).map(root).collect();
     let losers: Vec<Finding> = all.clone();
+    let stays = roots.iter().enumerate().filter(|(at, root)| at == *root).filter_map(|(at, _)| all.get(at));
+    let worst = stays.map(|finding| finding.severity).max().unwrap_or(Severity::Info);
     for (loser, (winner, finding)) in roots.iter().zip(losers).enumerate() {
         if let Some(winner) = all.get_mut(*winner).filter(|_| *winner != loser) {
             winner.evidence.push(note(&finding));
-            // The cause of somebody's wait is as bad as the wait; but what works as it was set up stays information.
-            if winner.severity > Severity::Info && victim(winner).is_some() && victim(winner) == victim(&finding) {
-                winner.severity = winner.severity.max(finding.severity);
+            // Else the page would be less severe for knowing the cause; what works as it was set up stays information.
+            if winner.severity > Severity::Info && finding.severity > worst {
+                winner.severity = finding.severity;
             }
         }
     }

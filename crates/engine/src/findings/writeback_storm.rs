@@ -25,6 +25,10 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
+/// memory.stat's counters lag by as much: the kernel keeps up to 64 pages to itself on each processor
+/// (`MEMCG_CHARGE_BATCH`).
+const STAT_PAGES: f64 = 64.0;
+
 fn find(scene: &Scene) -> Vec<Finding> {
     let Some(limits) = scene.dirty_limits() else { return Vec::new() };
     let over = scene.host_backlog_pages().into_iter().any(|pages| pages >= limits.background_pages);
@@ -40,7 +44,7 @@ fn storm(scene: &Scene, disk: &Disk) -> Option<Finding> {
     let backlog = |workload: &Workload| scene.backlog(&workload.path).map_or(0.0, |backlog| backlog.bytes());
     let (writer, share) = scene
         .users(disk)
-        .filter(|(workload, _)| !workload.is_kernel() && backlog(workload) >= 4.0 * scene.page_bytes())
+        .filter(|(workload, _)| !workload.is_kernel() && backlog(workload) >= STAT_PAGES * scene.page_bytes())
         // An inner cgroup's backlog is that of its children too, so that one of these goes before it.
         .max_by(|(a, _), (b, _)| b.inner.cmp(&a.inner).then(backlog(a).total_cmp(&backlog(b))))?;
     let capped = scene.caps_over(&writer.path, disk.dev).any(|cap| cap.key.is_write() && cap.reached());

@@ -28,7 +28,7 @@ struct Rule {
     /// Its value; `None` where the disk has none.
     value: fn(&Disk) -> Option<Known<String>>,
     judge: fn(&Disk, &str) -> Verdict,
-    /// Whether a layer that hands bios on heeds it too.
+    /// Whether a layer that passes bios on heeds it too.
     layers: bool,
 }
 

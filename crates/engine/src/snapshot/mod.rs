@@ -201,6 +201,13 @@ impl Snapshot {
         self.devices.get(at)
     }
 
+    /// The requests in flight at a disk, its partitions' included: recent kernels count a partition's there alone.
+    #[must_use]
+    pub fn in_flight(&self, disk: &Device) -> u64 {
+        let of_partitions = self.partitions(disk.dev).map(|part| part.counters.in_flight).fold(0, u64::saturating_add);
+        disk.counters.in_flight.max(of_partitions)
+    }
+
     /// The cgroup at this path.
     #[must_use]
     pub fn cgroup(&self, path: &CgroupPath) -> Option<&Cgroup> {

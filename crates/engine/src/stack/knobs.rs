@@ -179,7 +179,7 @@ impl<'a> Stack<'a> {
         let why = if paths.is_empty() {
             "requests are ordered where they are made; a switch drains those in flight first".to_owned()
         } else {
-            format!("the head hands bios on: each path has its own, {}", paths.join(", "))
+            format!("the head passes bios on: each path has its own, {}", paths.join(", "))
         };
         let at = self.request_disks();
         Acts { knob: "queue/scheduler", at, why }
