@@ -3,8 +3,8 @@
 //! Resolved from a snapshot and before any watching, so a name that is wrong is told at once. A bare name is taken only
 //! where it means one thing: guessing here would blame or calm the wrong container.
 
-use quell_engine::findings::workload::{WorkloadKind, container_shape, identify};
 use quell_engine::findings::{Finding, Subject};
+use quell_engine::identity::{WorkloadKind, container_shape, identify};
 use quell_engine::snapshot::{Cgroup, Container, Device, Snapshot};
 use quell_engine::stack;
 use quell_units::{CgroupPath, DevNum, escape};

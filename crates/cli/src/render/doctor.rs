@@ -3,8 +3,8 @@
 //! One block a finding, a label at the left of each line and its text in a column beside it. Text is wrapped under its
 //! column; a command never is, because half a command is worse than none: it stands on a line of its own, whole.
 
-use quell_engine::findings::workload::WorkloadKind;
 use quell_engine::findings::{Advice, Aspect, Disk, Evidence, Finding, Scene, Severity, SubjectKind, Workload};
+use quell_engine::identity::WorkloadKind;
 
 use super::text::{columns, counted, pad, wrap, wrap_items};
 use super::{gap_lines, host_items, number};

@@ -1,10 +1,10 @@
 //! The evidence that several rules give in the same words.
 
-use quell_units::{DevName, count};
+use quell_units::{Bytes, CgroupPath, DevName, count};
 
 use super::finding::{Aspect, Evidence, Finding, Subject, SubjectKind, Value};
-use super::scene::{Disk, DiskClass, Scene, Share, Wait, Workload};
-use super::workload::WorkloadKind;
+use super::scene::{Budget, Cap, CapKey, Disk, DiskClass, Scene, Share, Wait, Workload};
+use crate::identity::WorkloadKind;
 use crate::rates::DiskRates;
 
 /// A piece of evidence.
@@ -100,6 +100,39 @@ pub(super) fn of_share(scene: &Scene, workload: &Workload, share: &Share, aspect
         }
     }
     out
+}
+
+/// What iocost charged against what it hands out.
+pub(super) fn of_budget(scene: &Scene, budget: &Budget) -> Vec<Evidence> {
+    let Budget { disk, victim, .. } = budget;
+    let stat = scene.cgroup_file(&CgroupPath::root(), "io.stat");
+    let used = Value::Pct(budget.usage_ratio * 100.0);
+    let mut out = vec![evidence(Aspect::Limit, "iocost budget used", used, stat.clone())];
+    out.extend(budget.vrate_pct.map(|pct| evidence(Aspect::Limit, "vrate", Value::Pct(pct), stat)));
+    for (workload, share) in scene.users(disk).filter(|(workload, _)| !workload.is_kernel()).take(3) {
+        let usage = share.io.cost_usage_ratio.unwrap_or(0.0);
+        let weight =
+            scene.io_weight(&workload.path, disk).map_or(String::new(), |weight| format!(" at io.weight {weight}"));
+        let text = format!("{:.0} % of the budget{weight}", usage * 100.0);
+        let source = scene.cgroup_file(&workload.path, "io.stat");
+        out.push(evidence(Aspect::Limit, &workload.name, Value::Word(text), source.clone()));
+        let wait = share.io.cost_wait_ratio.filter(|_| workload.path == victim.path);
+        out.extend(wait.map(|wait| evidence(Aspect::Victim, "cost.wait", Value::Pct(wait * 100.0), source)));
+    }
+    out.extend(of_stall(scene, victim, Aspect::Victim));
+    out.extend(of_disk(disk));
+    out
+}
+
+/// The file that holds a limit: io.max, or version 1's own of its kind.
+pub(super) fn cap_file(scene: &Scene, cap: &Cap) -> String {
+    let v1 = scene.window.t1.host.cgroups.io_is_v1();
+    scene.cgroup_file(&cap.cgroup, if v1 { cap.key.v1_file() } else { "io.max" })
+}
+
+/// A rate in the unit of its limit, for a sentence.
+pub(super) fn per_sec_of(key: CapKey, rate: f64) -> String {
+    if key.is_bytes() { format!("{}/s", Bytes::rounded(rate)) } else { format!("{rate:.0}/s") }
 }
 
 /// A time in microseconds, for a sentence.

@@ -2,7 +2,7 @@
 
 use quell_units::{CgroupPath, DevName};
 
-use super::workload::WorkloadKind;
+use crate::identity::WorkloadKind;
 
 /// One rule's judgement about one subject.
 #[derive(Clone, Debug, PartialEq)]

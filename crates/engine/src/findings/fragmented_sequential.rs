@@ -41,7 +41,7 @@ fn is_fragmented(disk: &Disk) -> bool {
     let in_order = read.ios_per_sec >= READS_PER_SEC && read.await_usec.is_some_and(|usec| usec < AWAIT_USEC);
     // A disk without an engine of its own for many requests at once: a deep queue hides the head's way.
     let alone = (0.5..=2.0).contains(&rates.queue_length_avg) && disk.trust == Trust::Trusted && disk.util_pct >= 60.0;
-    disk.class == DiskClass::Hdd && !super::rotational_misreported::is_flash(disk) && small && in_order && alone
+    disk.class == DiskClass::Hdd && !disk.says_flash() && small && in_order && alone
 }
 
 fn fragmented(scene: &Scene, disk: &Disk) -> Finding {

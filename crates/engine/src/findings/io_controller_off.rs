@@ -1,12 +1,11 @@
 //! `io-controller-off`: cgroups without the io controller: nobody counts their I/O, and nobody can limit it.
 
 use quell_paste::Statement;
-use quell_units::{CgroupPath, Gap};
+use quell_units::CgroupPath;
 
 use super::evidence::{PASTE, asker, evidence, finding, host_subject, safe};
 use super::finding::{Advice, Aspect, Explain, Finding, Severity, Subject, Value};
-use super::io_not_delegated::{is_a_users, is_rootless};
-use super::scene::{Disk, Scene};
+use super::scene::{Disk, Scene, is_a_users, is_rootless};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
@@ -28,7 +27,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    let lowest: Vec<&CgroupPath> = without_io(scene).into_iter().filter(|path| !is_a_users(path)).collect();
+    let lowest: Vec<&CgroupPath> = scene.without_io().into_iter().filter(|path| !is_a_users(path)).collect();
     let live = lowest.first().map(|first| off(scene, &lowest, first));
     live.into_iter().chain(scene.statements().iter().find_map(said_off)).collect()
 }
@@ -50,18 +49,6 @@ fn said_off(said: &Statement) -> Option<Finding> {
         ],
         ..finding(RULE.id, asker(by))
     })
-}
-
-/// The lowest populated cgroups that the controller does not reach.
-pub(super) fn without_io<'s>(scene: &'s Scene) -> Vec<&'s CgroupPath> {
-    let is_off = |path: &CgroupPath| {
-        let cgroup = scene.cgroup(path);
-        cgroup.is_some_and(|cgroup| cgroup.io == Err(Gap::ControllerOff) && cgroup.populated != Ok(false))
-    };
-    let all: Vec<&CgroupPath> =
-        scene.workloads.iter().map(|workload| &workload.path).filter(|path| is_off(path)).collect();
-    // Those above them hold no work of their own: they are on the way, and the command says so.
-    all.iter().copied().filter(|path| !all.iter().any(|other| other != path && other.is_within(path))).collect()
 }
 
 fn off(scene: &Scene, off: &[&CgroupPath], first: &CgroupPath) -> Finding {

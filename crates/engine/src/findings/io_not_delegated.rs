@@ -5,8 +5,7 @@ use quell_units::CgroupPath;
 
 use super::evidence::{PASTE, asker, evidence, finding, host_subject, safe};
 use super::finding::{Advice, Aspect, Explain, Finding, Severity, Value};
-use super::io_controller_off::without_io;
-use super::scene::Scene;
+use super::scene::{Disk, Scene, is_a_users, is_rootless};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
@@ -24,20 +23,10 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// Whether a cgroup is below a user's own service manager.
-pub(super) fn is_a_users(path: &CgroupPath) -> bool {
-    path.components().any(|part| part.starts_with(b"user@") && part.ends_with(b".service"))
-}
-
-/// Whether a program that misses a controller is one that people run without root.
-pub(super) fn is_rootless(by: &str) -> bool {
-    ["crun", "podman", "buildah", "rootless"].iter().any(|word| by.contains(word))
-}
-
 fn find(scene: &Scene) -> Vec<Finding> {
-    let users: Vec<&CgroupPath> = without_io(scene).into_iter().filter(|path| is_a_users(path)).collect();
+    let users: Vec<&CgroupPath> = scene.without_io().into_iter().filter(|path| is_a_users(path)).collect();
     let live = users.first().map(|first| {
-        let hides = scene.leaf_disks().any(super::scene::Disk::is_queueing);
+        let hides = scene.leaf_disks().any(Disk::is_queueing);
         Finding {
             severity: if hides { Severity::Warning } else { Severity::Info },
             stall_ratio: if hides { 0.5 } else { 0.0 },

@@ -4,9 +4,8 @@ use quell_kfile::io_cost_qos::Ctrl;
 use quell_units::CgroupPath;
 
 use super::advise;
-use super::evidence::{evidence, finding, subject};
+use super::evidence::{evidence, finding, of_budget, subject};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::iocost_throttled::of_budget;
 use super::scene::{Budget, Scene};
 use super::table::Rule;
 

@@ -1,11 +1,9 @@
 //! `iocost-throttled`: iocost hands out all that its model allows, and somebody waits for more.
 
-use quell_units::CgroupPath;
-
 use super::advise;
-use super::evidence::{evidence, finding, of_disk, of_stall, subject};
-use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Value};
-use super::scene::{Budget, Disk, Engine, Scene, Workload};
+use super::evidence::{finding, of_budget, subject};
+use super::finding::{Advice, Explain, Finding};
+use super::scene::{Budget, Scene, Workload};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
@@ -45,31 +43,6 @@ fn throttled(scene: &Scene, budget: &Budget) -> Finding {
     }
 }
 
-/// What iocost charged against what it hands out.
-pub(super) fn of_budget(scene: &Scene, budget: &Budget) -> Vec<Evidence> {
-    let Budget { disk, victim, .. } = budget;
-    let stat = scene.cgroup_file(&CgroupPath::root(), "io.stat");
-    let used = Value::Pct(budget.usage_ratio * 100.0);
-    let mut out = vec![evidence(Aspect::Limit, "iocost budget used", used, stat.clone())];
-    out.extend(budget.vrate_pct.map(|pct| evidence(Aspect::Limit, "vrate", Value::Pct(pct), stat)));
-    for (workload, share) in scene.users(disk).filter(|(workload, _)| !workload.is_kernel()).take(3) {
-        let usage = share.io.cost_usage_ratio.unwrap_or(0.0);
-        let weight = weight(scene, workload, disk).map_or(String::new(), |weight| format!(" at io.weight {weight}"));
-        let text = format!("{:.0} % of the budget{weight}", usage * 100.0);
-        let source = scene.cgroup_file(&workload.path, "io.stat");
-        out.push(evidence(Aspect::Limit, &workload.name, Value::Word(text), source.clone()));
-        let wait = share.io.cost_wait_ratio.filter(|_| workload.path == victim.path);
-        out.extend(wait.map(|wait| evidence(Aspect::Victim, "cost.wait", Value::Pct(wait * 100.0), source)));
-    }
-    out.extend(of_stall(scene, victim, Aspect::Victim));
-    out.extend(of_disk(disk));
-    out
-}
-
-fn weight(scene: &Scene, workload: &Workload, disk: &Disk) -> Option<u32> {
-    Engine::IoCost.weight(scene.config(&workload.path)?, disk.dev)
-}
-
 fn advice(scene: &Scene, budget: &Budget, beside: bool) -> Advice {
     let Budget { disk, victim, pinned, .. } = budget;
     if !beside {
@@ -77,7 +50,7 @@ fn advice(scene: &Scene, budget: &Budget, beside: bool) -> Advice {
         return Advice::text(format!("{} has the budget of {} to itself: {how}", victim.name, disk.name));
     }
     let text = format!("if {} should get more of {}, give it a larger weight", victim.name, disk.name);
-    let Some(weight) = weight(scene, victim, disk) else { return Advice::text(text) };
+    let Some(weight) = scene.io_weight(&victim.path, disk) else { return Advice::text(text) };
     let more = weight.saturating_mul(4).min(10_000);
     advise::set_weight(scene, &victim.path, disk.dev, weight, more, text).risk("the others get what it takes")
 }

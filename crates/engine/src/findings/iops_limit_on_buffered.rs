@@ -45,12 +45,12 @@ fn on_buffered(scene: &Scene, cap: &Cap) -> Option<Finding> {
     if !(merged && used && dirty) {
         return None;
     }
-    let workload = super::throttled_by_io_max::held(scene, cap)?;
+    let workload = scene.held_by(cap)?;
     let disk = scene.disk(cap.dev)?;
     let below = scene.workloads.iter().filter(|workload| workload.path.is_within(&cap.cgroup));
     let stall = below.map(Workload::stall_ratio).fold(0.0, f64::max);
     let waits = stall >= 0.2;
-    let file = scene.cgroup_file(&cap.cgroup, "io.max");
+    let file = super::evidence::cap_file(scene, cap);
     let stat = scene.cgroup_file(&cap.cgroup, "io.stat");
     let rate = Bytes::rounded(io.write.bytes_per_sec);
     let mut out = vec![

@@ -127,7 +127,7 @@ fn of_culprit(scene: &Scene, culprit: &Workload, disk: &Disk) -> Vec<Evidence> {
     if let Some(cap) = write_cap(scene, culprit, disk) {
         let per_sec = cap.limit_per_sec;
         let limit = if cap.key.is_bytes() { Value::BytesPerSec(per_sec) } else { Value::PerSec(per_sec) };
-        out.push(evidence(Aspect::Culprit, cap.key.as_str(), limit, scene.cgroup_file(&cap.cgroup, "io.max")));
+        out.push(evidence(Aspect::Culprit, cap.key.as_str(), limit, super::evidence::cap_file(scene, cap)));
     }
     out
 }

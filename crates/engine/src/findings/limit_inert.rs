@@ -1,12 +1,12 @@
 //! `limit-inert`: a limit is in place, and nothing that the workload does passes it.
 
 use quell_paste::Statement;
-use quell_units::{Bytes, DevNum, Limit};
+use quell_units::{DevNum, Limit};
 
 use super::advise;
-use super::evidence::{PASTE, asker, evidence, finding, safe, subject};
+use super::evidence::{PASTE, asker, cap_file, evidence, finding, per_sec_of, safe, subject};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::scene::{Bypass, CapKey, Named, Scene};
+use super::scene::{Bypass, Named, Scene};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
@@ -46,7 +46,7 @@ fn inert(scene: &Scene, bypass: &Bypass) -> Option<Finding> {
         does(a).total_cmp(&does(b))
     })?;
     let stat = scene.cgroup_file(&cap.cgroup, "io.stat");
-    let shown = per_sec(cap.key, *does_per_sec);
+    let shown = per_sec_of(cap.key, *does_per_sec);
     Some(Finding {
         confidence: 0.85,
         summary: format!(
@@ -55,14 +55,14 @@ fn inert(scene: &Scene, bypass: &Bypass) -> Option<Finding> {
             limited.name,
             used.name,
             if cap.key.is_write() { "writes" } else { "reads" },
-            per_sec(cap.key, cap.limit_per_sec)
+            per_sec_of(cap.key, cap.limit_per_sec)
         ),
         evidence: vec![
             evidence(
                 Aspect::Limit,
                 "set",
                 Value::Word(format!("{} {}={:.0}", cap.dev, cap.key.as_str(), cap.limit_per_sec)),
-                scene.cgroup_file(&cap.cgroup, "io.max"),
+                cap_file(scene, cap),
             ),
             evidence(Aspect::Limit, "passed it since the cgroup was made", Value::Word("nothing".into()), stat.clone()),
             evidence(Aspect::Victim, &format!("does on {}", used.name), Value::Word(shown), stat),
@@ -77,11 +77,6 @@ fn inert(scene: &Scene, bypass: &Bypass) -> Option<Finding> {
         )],
         ..finding(RULE.id, subject(workload, Some(used.name)))
     })
-}
-
-/// A rate in the unit of its limit, for a sentence.
-pub(super) fn per_sec(key: CapKey, rate: f64) -> String {
-    if key.is_bytes() { format!("{}/s", Bytes::rounded(rate)) } else { format!("{rate:.0}/s") }
 }
 
 /// Limits of one direction, and a copy of the other.

@@ -32,7 +32,7 @@ fn behind(scene: &Scene, cap: &Cap) -> Option<Finding> {
     let backlog = scene.backlog(&cap.cgroup)?.bytes();
     let seconds = backlog / cap.limit_per_sec;
     // Pages for another disk are not held by this limit: it must be what the cgroup writes to.
-    let workload = super::throttled_by_io_max::held(scene, cap)?;
+    let workload = scene.held_by(cap)?;
     let disk = scene.disk(cap.dev)?;
     if seconds < LONG_SECONDS || cap.used_per_sec.unwrap_or(0.0) <= 0.0 {
         return None;
@@ -53,7 +53,7 @@ fn behind(scene: &Scene, cap: &Cap) -> Option<Finding> {
                 Aspect::Limit,
                 "wbps",
                 Value::BytesPerSec(cap.limit_per_sec),
-                scene.cgroup_file(&cap.cgroup, "io.max"),
+                super::evidence::cap_file(scene, cap),
             ),
             evidence(Aspect::Memory, "waits to be written", Value::Bytes(backlog), source.clone()),
             evidence(Aspect::Memory, "time to write it at the limit", Value::Usec(seconds * 1e6), source),

@@ -4,9 +4,8 @@ use quell_paste::Statement;
 use quell_units::Limit;
 
 use super::advise;
-use super::evidence::{PASTE, asker, evidence, finding, of_stall, safe, subject};
+use super::evidence::{PASTE, asker, cap_file, evidence, finding, of_stall, per_sec_of, safe, subject};
 use super::finding::{Advice, Aspect, Explain, Finding, Severity, Value};
-use super::limit_inert::per_sec;
 use super::scene::{Bypass, Cap, Named, Scene, Workload};
 use super::table::Rule;
 
@@ -53,7 +52,7 @@ fn elsewhere(scene: &Scene, bypass: &Bypass) -> Option<Finding> {
     let Bypass { cap, to, does_per_sec, .. } = bypass;
     let (limited, used) = (scene.disk(cap.dev)?, scene.disk(*to)?);
     let workload = user(scene, cap, *to)?;
-    let shown = per_sec(cap.key, *does_per_sec);
+    let shown = per_sec_of(cap.key, *does_per_sec);
     Some(Finding {
         confidence: 0.85,
         summary: format!(
@@ -167,10 +166,10 @@ fn of_cap(scene: &Scene, cap: &Cap) -> super::Evidence {
         Value::Word(format!(
             "{} {}, used {}",
             cap.key.as_str(),
-            per_sec(cap.key, cap.limit_per_sec),
-            per_sec(cap.key, cap.used_per_sec.unwrap_or(0.0))
+            per_sec_of(cap.key, cap.limit_per_sec),
+            per_sec_of(cap.key, cap.used_per_sec.unwrap_or(0.0))
         )),
-        scene.cgroup_file(&cap.cgroup, "io.max"),
+        cap_file(scene, cap),
     )
 }
 

@@ -12,7 +12,6 @@ mod scene;
 mod table;
 #[cfg(test)]
 mod tests;
-pub mod workload;
 #[cfg(test)]
 pub(crate) mod written;
 
@@ -29,6 +28,7 @@ mod fragmented_sequential;
 mod fsync_bound;
 mod healthy;
 mod host_memory_thrash;
+mod in_the_way;
 mod io_controller_off;
 mod io_not_delegated;
 mod io_uring_false_pressure;

@@ -39,15 +39,6 @@ fn says_it_spins(disk: &Disk) -> bool {
     disk.queue().is_some_and(|queue| queue.rotational == Ok(true))
 }
 
-/// Whether its name or model says that nothing spins in it.
-pub(super) fn is_flash(disk: &Disk) -> bool {
-    let model = disk.queue().and_then(|queue| queue.model.as_deref().ok()).unwrap_or_default();
-    let says = model.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
-        word.eq_ignore_ascii_case("ssd") || word.eq_ignore_ascii_case("nvme") || word.eq_ignore_ascii_case("flash")
-    });
-    disk.class == DiskClass::Nvme || says
-}
-
 /// Whether it does what no head can: many small reads, of several readers, or each of them at once.
 fn outruns_heads(disk: &Disk, least: f64) -> bool {
     let Some(rates) = disk.rates else { return false };
@@ -63,7 +54,7 @@ fn misreported(scene: &Scene, disk: &Disk) -> Option<Finding> {
     let least = if acts == Some("bfq") { READS_PER_SEC_UNDER_BFQ } else { READS_PER_SEC };
     // virtio disks say so by default: where nothing acts on it, it is no news.
     let outruns = disk.class == DiskClass::Virtual && acts.is_some() && outruns_heads(disk, least);
-    if !is_flash(disk) && !outruns {
+    if !disk.says_flash() && !outruns {
         return None;
     }
     let user = scene.main_user(disk);
@@ -82,7 +73,7 @@ fn misreported(scene: &Scene, disk: &Disk) -> Option<Finding> {
     let advice = advise::set_queue(disk, "rotational", "0", "1", "say that it does not spin, by a udev rule as well");
     Some(Finding {
         severity: if warns { Severity::Warning } else { Severity::Info },
-        confidence: if is_flash(disk) { 0.9 } else { 0.6 },
+        confidence: if disk.says_flash() { 0.9 } else { 0.6 },
         summary: format!("{} says that it spins and does not{by}", disk.name),
         evidence: out,
         advice: vec![advice],

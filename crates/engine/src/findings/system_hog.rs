@@ -1,7 +1,7 @@
 //! `system-hog`: a noisy neighbour that belongs to the host: a service, or the kernel's own threads.
 
 use super::finding::{Explain, Finding};
-use super::noisy_neighbour::in_the_way;
+use super::in_the_way::in_the_way;
 use super::scene::Scene;
 use super::table::Rule;
 

@@ -79,7 +79,7 @@ fn copied_at_limit(scene: &Scene) -> Option<Finding> {
 
 fn throttled(scene: &Scene, cap: &Cap) -> Option<Finding> {
     let disk = scene.disk(cap.dev)?;
-    let workload = held(scene, cap)?;
+    let workload = scene.held_by(cap)?;
     let below = || scene.workloads.iter().filter(|workload| workload.path.is_within(&cap.cgroup));
     let stall = below().map(Workload::stall_ratio).fold(0.0, f64::max);
     let backlog = scene.backlog(&cap.cgroup).map(|backlog| backlog.bytes()).filter(|_| cap.key.is_bytes());
@@ -138,24 +138,9 @@ fn holds_write_back(scene: &Scene, cap: &Cap) -> bool {
     cap.key == CapKey::WriteBytes && may_be_used_up && under_way >= 2.0 * cap.limit_per_sec && under_way >= 4.0 * queued
 }
 
-/// The workload that the limit holds: of those below it that do a part of what it limits the one that waits most, and
-/// of those that wait alike the one that does most.
-pub(super) fn held<'s>(scene: &'s Scene, cap: &Cap) -> Option<&'s Workload> {
-    let rate = |workload: &Workload| {
-        let io = workload.io_on(cap.dev);
-        io.map_or(0.0, |io| if cap.key.is_write() { io.write.bytes_per_sec } else { io.read.bytes_per_sec })
-    };
-    let below = || scene.workloads.iter().filter(|workload| workload.path.is_within(&cap.cgroup));
-    let all: f64 = below().map(rate).sum();
-    below()
-        .filter(|workload| rate(workload) >= all / 50.0)
-        .max_by(|a, b| a.stall_ratio().total_cmp(&b.stall_ratio()).then(rate(a).total_cmp(&rate(b))))
-}
-
 fn of_limit(scene: &Scene, cap: &Cap) -> Vec<Evidence> {
     let per_sec = |n: f64| if cap.key.is_bytes() { Value::BytesPerSec(n) } else { Value::PerSec(n) };
-    let v1 = scene.window.t1.host.cgroups.io_is_v1();
-    let limit_file = scene.cgroup_file(&cap.cgroup, if v1 { cap.key.v1_file() } else { "io.max" });
+    let limit_file = super::evidence::cap_file(scene, cap);
     let rate_file = scene.cgroup_file(&cap.cgroup, super::evidence::io_file(scene));
     let used = cap.used_per_sec.unwrap_or(0.0);
     vec![

@@ -7,7 +7,7 @@ use super::evidence::{PASTE, disk_subject, evidence, finding, host_subject};
 use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Value};
 use super::scene::{Disk, Engine, Scene};
 use super::table::Rule;
-use super::workload::{WorkloadKind, identify};
+use crate::identity::{WorkloadKind, identify};
 use crate::shares::{EffectiveShare, bfq_weight_of_systemd, io_weight_of_runtime};
 use crate::snapshot::AskedKey;
 

@@ -18,8 +18,8 @@ use crate::snapshot::{
 pub(super) const SECONDS: u64 = 10;
 
 /// A host under construction.
-pub(super) struct Written {
-    pub(super) window: Window,
+pub(crate) struct Written {
+    pub(crate) window: Window,
 }
 
 /// What a disk did in the window, per second.
@@ -36,7 +36,7 @@ pub(super) struct Did {
 
 impl Written {
     /// A quiet host of cgroup v2 with a root cgroup and no disk.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let t1 = snapshot(SECONDS);
         let mut written = Self { window: Window { t0: snapshot(0), looks: Vec::new(), t1, pasted: None } };
         written.cgroup("", 0.0, &[]);

@@ -8,7 +8,7 @@ use quell_kfile::superblock::{DataMode, ExtJournal, Superblock};
 use quell_units::{Bytes, DevNum, Gap, Known};
 
 use super::{Judged, Verdict};
-use crate::findings::DiskClass;
+use crate::class::DiskClass;
 use crate::snapshot::{Filesystem, Mount, Snapshot};
 
 /// A journal below this is filled by one writer that is held back: its reserved space keeps everybody waiting. Seen at

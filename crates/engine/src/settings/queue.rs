@@ -6,7 +6,7 @@
 use quell_units::{Gap, Known, count};
 
 use super::{Judged, Verdict};
-use crate::findings::DiskClass;
+use crate::class::DiskClass;
 use crate::snapshot::{Device, Queue, Snapshot};
 use crate::stack::Layer;
 

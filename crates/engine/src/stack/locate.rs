@@ -3,7 +3,7 @@
 use quell_units::{CgroupPath, DevNum, escape};
 
 use super::Layer;
-use crate::findings::workload::container_shape;
+use crate::identity::container_shape;
 use crate::snapshot::{Device, Mount, Snapshot};
 
 /// Where something lies.

@@ -15,7 +15,7 @@ mod storage;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use quell_engine::findings::workload::{container_shape, is_id, pod_uid};
+use quell_engine::identity::{container_shape, is_id, pod_uid};
 use quell_engine::snapshot::{Cgroup, Container, Pod};
 use quell_kfile::mountinfo;
 use quell_units::{CgroupId, CgroupPath, escape};

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use quell_engine::findings::workload::identify;
+use quell_engine::identity::identify;
 use quell_engine::snapshot::{AskedDevice, AskedKey, AskedLimit, Container, Snapshot};
 use quell_host::{Depth, Machine, Ticker, Wake, capture};
 use quell_units::{Bytes, DevNum, Micros, MonoMicros};

@@ -5,8 +5,8 @@ pub mod tree;
 
 use std::collections::HashMap;
 
-use quell_engine::findings::workload::identify;
 use quell_engine::hierarchy::{backlog, controller_words, processes, type_told, type_word};
+use quell_engine::identity::identify;
 use quell_engine::shares;
 use quell_engine::snapshot::{self, CgroupConfig, Snapshot};
 use quell_units::{Bytes, CgroupPath, DevNum, Known, Limit};

@@ -2,6 +2,7 @@
 
 use quell_units::{CgroupPath, DevNum, Limit, count};
 
+use super::{Scene, Workload};
 use crate::rates::{CgroupIo, Rates};
 use crate::snapshot::{Cgroup, Window};
 
@@ -105,6 +106,23 @@ impl Cap {
     pub fn reached(&self) -> bool {
         let slack = 0.05 + 1.5 * self.grain / (self.limit_per_sec * self.seconds);
         self.used_ratio().is_some_and(|used| slack < 1.0 && used >= 1.0 - slack)
+    }
+}
+
+impl Scene<'_> {
+    /// The workload that the limit holds: of those below it that do a part of what it limits the one that waits most, and
+    /// of those that wait alike the one that does most.
+    #[must_use]
+    pub fn held_by(&self, cap: &Cap) -> Option<&Workload> {
+        let rate = |workload: &Workload| {
+            let io = workload.io_on(cap.dev);
+            io.map_or(0.0, |io| if cap.key.is_write() { io.write.bytes_per_sec } else { io.read.bytes_per_sec })
+        };
+        let below = || self.workloads.iter().filter(|workload| workload.path.is_within(&cap.cgroup));
+        let all: f64 = below().map(rate).sum();
+        below()
+            .filter(|workload| rate(workload) >= all / 50.0)
+            .max_by(|a, b| a.stall_ratio().total_cmp(&b.stall_ratio()).then(rate(a).total_cmp(&rate(b))))
     }
 }
 

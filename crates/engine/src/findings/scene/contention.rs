@@ -1,7 +1,7 @@
 //! One workload in another's way: a disk that queues, who fills it, and who waits.
 
 use super::{Disk, Scene, Share, Workload};
-use crate::findings::workload::WorkloadKind;
+use crate::identity::WorkloadKind;
 
 /// One workload in another's way on a disk.
 #[derive(Debug)]

@@ -8,18 +8,21 @@ mod budget;
 mod bypass;
 mod cap;
 mod contention;
+mod controller;
 mod disk;
 mod series;
 mod wait;
 mod weight;
 mod workload;
 
+pub use crate::class::DiskClass;
 pub use asked::Named;
 pub use budget::Budget;
 pub use bypass::Bypass;
 pub use cap::{Cap, CapKey};
 pub use contention::Contention;
-pub use disk::{Disk, DiskClass, Share, Trust};
+pub(super) use controller::{is_a_users, is_rootless};
+pub use disk::{Disk, Share, Trust};
 pub use series::Step;
 pub(super) use series::spread;
 pub use wait::{Wait, WaitKind};
@@ -28,7 +31,7 @@ pub use workload::Workload;
 
 use quell_units::{Bytes, CgroupPath, DevNum, Known, Micros, count, ratio};
 
-use crate::findings::workload::identify;
+use crate::identity::identify;
 use crate::rates::Rates;
 use crate::snapshot::{Cgroup, CgroupConfig, Filesystem, Window};
 

@@ -28,6 +28,12 @@ impl Scene<'_> {
         })
     }
 
+    /// A cgroup's weight under iocost on a disk.
+    #[must_use]
+    pub fn io_weight(&self, path: &CgroupPath, disk: &Disk) -> Option<u32> {
+        Engine::IoCost.weight(self.config(path)?, disk.dev)
+    }
+
     /// How many times the share of another's an engine on the disk gives a cgroup, both being busy: its weight where their
     /// paths part, over the other's there. `None` without an engine.
     #[must_use]

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use quell_units::{CgroupId, CgroupPath, DevNum, count, ratio};
 
 use super::wait::Wait;
-use crate::findings::workload::{WorkloadKind, identify, is_whole};
+use crate::identity::{WorkloadKind, identify, is_whole};
 use crate::rates::{CgroupIo, CgroupRates, DiskRates, MemoryRates, PressureRates, Rates, Span};
 use crate::snapshot::{Snapshot, Task, Window};
 
