@@ -72,7 +72,8 @@ pub(crate) fn read_open_files(
     for (task, ..) in writers.iter().skip(PROCESSES_MAX) {
         gaps.missing(OPEN_FILES, Of::Process, Gap::OverBound, || shown(task.pid));
     }
-    let mut walk = Walk { reader, gaps, mounts: HashMap::new(), mounts_of: None, left: DESCRIPTORS_MAX, files: Vec::new() };
+    let mut walk =
+        Walk { reader, gaps, mounts: HashMap::new(), mounts_of: None, left: DESCRIPTORS_MAX, files: Vec::new() };
     for (task, cgroup, _) in writers.into_iter().take(PROCESSES_MAX) {
         walk.process(task.pid, cgroup);
     }

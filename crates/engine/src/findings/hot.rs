@@ -243,8 +243,8 @@ mod tests {
     use quell_units::UnixMicros;
 
     use super::*;
-    use crate::findings::written::{Did, SECONDS, Written as Host, number};
     use crate::findings::workload::container;
+    use crate::findings::written::{Did, SECONDS, Written as Host, number};
 
     const WEB: &str = "docker/web";
     const SATA: &str = "/sys/devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda";
@@ -302,11 +302,11 @@ mod tests {
         let mut host = host();
         open(&mut host, &file("/var/log/app.log", "overlay", 1), |now| now.size = Bytes((1 + SECONDS * 3) * MIB));
         let (told, advice) = said(&host);
-        assert_eq!(
-            told,
-            ["culprit hot file /var/log/app.log · 3.00 MiB/s · in the container's writable layer"]
+        assert_eq!(told, ["culprit hot file /var/log/app.log · 3.00 MiB/s · in the container's writable layer"]);
+        assert!(
+            advice[0].contains("keep /var/log out of the writable layer: a volume (-v NAME:/var/log)"),
+            "{advice:?}"
         );
-        assert!(advice[0].contains("keep /var/log out of the writable layer: a volume (-v NAME:/var/log)"), "{advice:?}");
     }
 
     #[test]

@@ -163,7 +163,8 @@ fn a_scrubbed_capture_has_the_sizes_and_none_of_the_paths() {
     assert_eq!(captured.left_out, Vec::<String>::new());
     let back = read_back(out.path());
     let numbers = |snapshot: &Snapshot| {
-        let of = |file: &OpenFile| (file.fd, file.inode, file.size, file.fs_type.clone(), file.path.ends_with("(deleted)"));
+        let of =
+            |file: &OpenFile| (file.fd, file.inode, file.size, file.fs_type.clone(), file.path.ends_with("(deleted)"));
         snapshot.open_files.iter().map(of).collect::<Vec<_>>()
     };
     assert_eq!(numbers(&back), numbers(&captured.window.t1));

@@ -62,7 +62,8 @@ impl Kept {
         layer: Option<(String, Known<LayerUsage>)>,
         snapshot: &Snapshot,
     ) -> Option<Self> {
-        let kept = Self { log: Log::of(container), writable_layer: layer.map(|layer| Layer::of(container, layer, snapshot)) };
+        let kept =
+            Self { log: Log::of(container), writable_layer: layer.map(|layer| Layer::of(container, layer, snapshot)) };
         (kept.log.is_some() || kept.writable_layer.is_some()).then_some(kept)
     }
 }

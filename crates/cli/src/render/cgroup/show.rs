@@ -146,14 +146,15 @@ impl Page<'_> {
         let ends = match (log.rotated, log.size_max_bytes) {
             (Some(true), Some(size)) => Some(format!("begun anew at {}", bytes(count(size)))),
             (Some(true), None) => Some("begun anew by its runtime before it grows large".into()),
-            (Some(false), _) => Some(
-                "never begun anew: no max-size (--log-opt max-size=10m, or log-opts in daemon.json)".into(),
-            ),
+            (Some(false), _) => {
+                Some("never begun anew: no max-size (--log-opt max-size=10m, or log-opts in daemon.json)".into())
+            }
             (None, _) => None,
         };
         let words: Vec<String> = what.into_iter().chain(ends).collect();
         let style = if log.rotated == Some(false) { Style::Yellow } else { Style::Dim };
-        self.styled("log", if words.is_empty() { "of its runtime" } else { &words.join(", ") }, style);
+        let words = if words.is_empty() { "of its runtime".into() } else { words.join(", ") };
+        self.styled("log", &words, style);
         self.path(log.path.as_deref());
     }
 
@@ -169,7 +170,9 @@ impl Page<'_> {
         self.line("layer", &counted);
         self.path(Some(&layer.upper_dir));
         match layer.size_asked_bytes {
-            Some(size) if layer.quota == "holds" => self.line("", &format!("held to {} by a project quota", bytes(count(size)))),
+            Some(size) if layer.quota == "holds" => {
+                self.line("", &format!("held to {} by a project quota", bytes(count(size))))
+            }
             Some(size) => {
                 let text = format!("{} was asked for; {}", bytes(count(size)), layer.quota_told);
                 self.styled("lacks", &text, Style::Yellow);
