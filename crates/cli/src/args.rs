@@ -104,8 +104,9 @@ pub enum SortBy {
 pub struct DoctorArgs {
     /// Only what concerns this: a container, unit, cgroup, process or device
     ///
-    /// docker/ID, podman/ID, unit/NAME.service, cgroup/PATH, pid/N, a device such as vda or /dev/vda, or a bare name
-    /// when it is unambiguous.
+    /// docker/NAME, podman/NAME, pod/NAMESPACE/NAME or one of its containers, lxc/NAME, slurm/job_N, unit/NAME.service,
+    /// cgroup/PATH, pid/N, a device such as vda or /dev/vda, or a bare name when it is unambiguous. A container's id does
+    /// as well as its name.
     pub target: Option<String>,
     /// How long to watch [default: 10s]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span, conflicts_with = "roots")]
@@ -285,7 +286,7 @@ fn parse_span(text: &str) -> Result<Duration, String> {
 const TOP_EXAMPLES: &str = "\
 Examples:
   quell doctor                 watch for 10 s, then say what is wrong and why
-  quell doctor docker/1f2e3d   only what concerns this container
+  quell doctor docker/mysql    only what concerns this container
   quell stat 1                 disks and the workloads on them, every second
   quell devices /var/lib/db    which disk that is, and where a limit acts
   quell demo                   see the doctor at work on recorded hosts

@@ -13,6 +13,7 @@ use quell_paste::{File, Pasted, Reader};
 
 use crate::archive;
 use crate::error::{Exit, Failure, path_text};
+use crate::render::text::counted;
 use crate::source;
 
 /// The longest line that is read; what is behind it is left out. A minified document of fio's is one line.
@@ -104,14 +105,15 @@ fn not_recognised(pasted: &Pasted, name: &str) -> Failure {
     let what = match pasted.unread.first.first() {
         None => format!("nothing is in it: {name}"),
         Some((line_no, text)) => format!(
-            "nothing was recognised in {name}: {} lines, the first of them line {line_no}: {}",
-            pasted.unread.lines,
+            "nothing was recognised in {name}: {}, the first of them line {line_no}: {}",
+            counted(usize::try_from(pasted.unread.lines).unwrap_or(usize::MAX), "line", "lines"),
             quell_units::escape(text.as_bytes())
         ),
     };
     Failure::not_judged(what).hint(
-        "what helps: `iostat -x 1 10`, `cat /proc/diskstats` twice, io.stat and io.max of the cgroup,\n\
-         fio's JSON, dmesg, or the full text of an error; as they were printed, headings included",
+        "what helps: `iostat -x 1 10`, `cat /proc/diskstats` twice, io.stat and\n\
+         io.max of the cgroup, fio's JSON, dmesg, or the full text of an error;\n\
+         as they were printed, headings included",
     )
 }
 

@@ -4,6 +4,8 @@
 //! same on every machine. The README's own examples run with them. `TRYCMD=overwrite cargo test -p quell --test golden` writes what is printed now; read the
 //! difference before committing it.
 
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail by panicking, as tests do")]
+
 use std::path::Path;
 
 /// A container's whole id.
@@ -19,6 +21,16 @@ const CAPTURES: [&str; 9] = [
     "26-io-controller-off",
     "27-cgroup-v1",
     "30-swarm-healthy",
+];
+
+/// What people pasted.
+const CASES: [&str; 6] = [
+    "04-xen-volume-queue-138",
+    "25-systemd-limit-on-two-partitions",
+    "34-docker-v1-limit-on-sda4",
+    "43-nvme-command-timeout-reset",
+    "45-etcd-wal-sync-2880ms",
+    "47-raid6-check-running",
 ];
 
 #[test]
@@ -41,6 +53,18 @@ fn commands_print_what_is_written_down() {
     std::fs::write(diskstats, text).unwrap();
     let docker = quell::archive::unpack(&packed("08-noisy-neighbour"), &dir.path().join("docker")).unwrap();
     make_docker(&docker);
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/cases");
+    for name in CASES {
+        std::fs::copy(cases.join(name).join("input.txt"), dir.path().join(format!("{name}.txt"))).unwrap();
+    }
+    std::fs::write(dir.path().join("prose.txt"), "the database is slow\nsince monday\n").unwrap();
+    std::fs::write(dir.path().join("nothing.txt"), "").unwrap();
+    std::fs::write(dir.path().join("bytes.bin"), [0, 159, 146, 150, b'\n', 27, b'[', b'2', b'J']).unwrap();
+    std::fs::write(
+        dir.path().join("plain.txt"),
+        "Device tps kB_read/s kB_wrtn/s kB_read kB_wrtn\nsda 80.00 0.00 1300.00 0 1300\n",
+    )
+    .unwrap();
     std::env::set_current_dir(dir.path()).unwrap();
     for width in ["80", "120", "200"] {
         let cases = trycmd::TestCases::new();

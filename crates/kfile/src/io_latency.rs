@@ -13,7 +13,8 @@ use crate::scan::{self, DeviceLine};
 pub struct Row {
     /// The device.
     pub dev: DevNum,
-    /// The mean time per request above which siblings with a looser target, or none, are slowed.
+    /// What a request may take before siblings with a looser target, or none, are slowed: by the mean of a window on a disk
+    /// that rotates, else by a tenth of its requests that took longer (blk-iolatency.c, `latency_sum_ok`).
     pub target_usec: Micros,
 }
 

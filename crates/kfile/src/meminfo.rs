@@ -15,6 +15,8 @@ pub struct MemInfo {
     pub available_bytes: Option<Bytes>,
     /// `Cached`: page cache, with shared memory and without swap cache.
     pub cached_bytes: Option<Bytes>,
+    /// `Mapped`: pages of files that a process maps.
+    pub mapped_bytes: Option<Bytes>,
     /// `Dirty`: page cache modified and not under write-back yet.
     pub dirty_bytes: Option<Bytes>,
     /// `Writeback`: page cache being written back.
@@ -33,6 +35,7 @@ pub fn parse(bytes: &[u8]) -> Parsed<MemInfo> {
             b"MemTotal" => &mut info.total_bytes,
             b"MemAvailable" => &mut info.available_bytes,
             b"Cached" => &mut info.cached_bytes,
+            b"Mapped" => &mut info.mapped_bytes,
             b"Dirty" => &mut info.dirty_bytes,
             b"Writeback" => &mut info.writeback_bytes,
             b"SwapTotal" => &mut info.swap_total_bytes,
@@ -55,6 +58,7 @@ pub fn render(info: &MemInfo) -> String {
         ("SwapFree:", info.swap_free_bytes),
         ("Dirty:", info.dirty_bytes),
         ("Writeback:", info.writeback_bytes),
+        ("Mapped:", info.mapped_bytes),
     ]
     .into_iter()
     .filter_map(|(key, value)| value.map(|Bytes(n)| format!("{key:<15} {:>8} kB\n", n / 1024)))

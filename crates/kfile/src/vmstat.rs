@@ -15,6 +15,8 @@ pub struct VmStat {
     pub dirty_pages: Option<u64>,
     /// `nr_writeback`: pages being written back.
     pub writeback_pages: Option<u64>,
+    /// `nr_mapped`: pages of files that a process maps.
+    pub mapped_pages: Option<u64>,
     /// `nr_dirty_threshold`: where writers are stopped, as worked out from the ratio or the bytes.
     pub dirty_threshold_pages: Option<u64>,
     /// `nr_dirty_background_threshold`: where the flushers start.
@@ -53,6 +55,7 @@ fn set(stat: &mut VmStat, key: &[u8], value: &[u8]) -> Option<()> {
     let slot = match key {
         b"nr_dirty" => &mut stat.dirty_pages,
         b"nr_writeback" => &mut stat.writeback_pages,
+        b"nr_mapped" => &mut stat.mapped_pages,
         b"nr_dirty_threshold" => &mut stat.dirty_threshold_pages,
         b"nr_dirty_background_threshold" => &mut stat.dirty_background_threshold_pages,
         b"pswpin" => &mut stat.swapped_in_pages,
@@ -84,6 +87,7 @@ pub fn render(stat: &VmStat) -> String {
     scan::render_keyed([
         ("workingset_refault_anon", stat.refault_anon_pages),
         ("workingset_refault_file", stat.refault_file_pages),
+        ("nr_mapped", stat.mapped_pages),
         ("nr_dirty", stat.dirty_pages),
         ("nr_writeback", stat.writeback_pages),
         ("nr_dirty_threshold", stat.dirty_threshold_pages),

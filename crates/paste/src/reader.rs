@@ -54,7 +54,7 @@ impl Reader {
             return;
         }
         let (time, text) = stamp(text);
-        if !self.offer(text, time) && !text.trim().is_empty() {
+        if !self.offer(text, time) && !text.trim().is_empty() && !is_ruler(text) {
             self.pasted.unread.add(self.line_no, 1, text);
         }
     }
@@ -91,7 +91,10 @@ impl Reader {
     }
 
     fn end_piece(&mut self) {
-        let Some((open, piece)) = self.open.take() else { return };
+        let Some((open, mut piece)) = self.open.take() else { return };
+        if let Some(name) = open.name() {
+            name.clone_into(&mut piece.format);
+        }
         open.close(&mut self.pasted);
         let is_full = self.pasted.pieces.len() >= PIECES_MAX;
         match self.pasted.pieces.last_mut() {
@@ -147,6 +150,11 @@ fn plain(bytes: &[u8]) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// Whether a line only parts two outputs.
+fn is_ruler(text: &str) -> bool {
+    text.len() > 3 && text.trim().bytes().all(|b| matches!(b, b'-' | b'=' | b'*' | b'_'))
 }
 
 /// The path of `==> path <==`, which `head` and `tail` print above each of several files.

@@ -95,6 +95,11 @@ pub fn gaps(window: &Window, rates: &Rates) -> Vec<Gap> {
             gaps.push(earlier);
         }
     }
+    let cut = window.looks.iter().filter(|look| look.cut).count();
+    if cut > 0 {
+        let reason = format!("{cut} of {} looks met more threads than one may read", window.looks.len());
+        gaps.push(Gap { what: "threads that wait".into(), reason });
+    }
     match rates.seconds {
         // Not the kernel's gap but the asker's: there is nothing to compare with.
         Err(_) if window.pasted.is_none() => {

@@ -34,8 +34,13 @@ pub(super) fn cap_at_half(scene: &Scene, workload: &Workload, disk: &Disk) -> Ad
     let (key, rate) = if write >= read { (CapKey::WriteBytes, write) } else { (CapKey::ReadBytes, read) };
     let limit = round(rate / 2.0);
     let what = if key.is_write() { "writes" } else { "reads" };
+    let no_file = scene.config(&workload.path).is_some_and(|config| config.io_max.is_err());
+    let first = match no_file {
+        true => format!("find out what keeps io.max away (quell cgroup show {}), then ", workload.name),
+        false => String::new(),
+    };
     let text = format!(
-        "cap {}'s {what} on {} at {}/s, about half of what it does now",
+        "{first}cap {}'s {what} on {} at {}/s, about half of what it does now",
         workload.name,
         disk.name,
         Bytes(limit)

@@ -32,17 +32,21 @@ const IOS_PER_SEC: f64 = 5.0;
 const IOS: u64 = 50;
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    let sets = scene.disks.iter().filter(|disk| disk.device.slaves.len() >= 2);
-    let known = sets.filter_map(|set| {
+    let mut known: Vec<(Odd, Vec<&Disk>)> = Vec::new();
+    for set in scene.disks.iter().filter(|disk| disk.device.slaves.len() >= 2) {
         let members: Vec<&Disk> = scene.leaves(set.dev).collect();
         // What the set is known to share needs no more than its class's usual time to be felt.
-        outlier(&members, 1.0).map(|odd| (odd, Some(set)))
-    });
-    let mut found: Vec<Finding> = known.map(|(odd, set)| asymmetric(scene, &odd, set)).collect();
-    if found.is_empty() {
-        found.extend(guessed(scene).map(|odd| asymmetric(scene, &odd, None)));
+        let Some(odd) = outlier(&members, 1.0) else { continue };
+        // One disk may be a member of several sets, by its partitions; it is slow once.
+        match known.iter_mut().find(|(other, _)| other.slow.dev == odd.slow.dev) {
+            Some((_, sets)) => sets.push(set),
+            None => known.push((odd, vec![set])),
+        }
     }
-    found
+    if known.is_empty() {
+        known.extend(guessed(scene).map(|odd| (odd, Vec::new())));
+    }
+    known.iter().map(|(odd, sets)| asymmetric(scene, odd, sets)).collect()
 }
 
 /// One direction of a disk's rates.
@@ -105,21 +109,22 @@ fn guessed<'s>(scene: &'s Scene) -> Option<Odd<'s>> {
     sets.max_by(|a, b| a.times().total_cmp(&b.times()))
 }
 
-fn asymmetric(scene: &Scene, odd: &Odd, set: Option<&Disk>) -> Finding {
+fn asymmetric(scene: &Scene, odd: &Odd, sets: &[&Disk]) -> Finding {
     let Odd { slow, fast, word, awaits_usec: (slow_usec, fast_usec) } = odd;
     let user = scene.main_user(slow);
     let mut out = Vec::new();
-    if let Some(set) = set {
-        out.push(evidence(Aspect::Device, "set", Value::Word(set.name.to_string()), "/sys/block/*/slaves"));
+    let names = sets.iter().map(|set| set.name.as_str()).collect::<Vec<_>>().join(", ");
+    if !sets.is_empty() {
+        out.push(evidence(Aspect::Device, "set", Value::Word(names.clone()), "/sys/block/*/slaves"));
     }
     out.extend(of_disk(slow));
     out.extend(of_disk(fast));
     if let Some((workload, _)) = user {
         out.extend(of_stall(scene, workload, Aspect::Victim));
     }
-    let of = set.map_or(String::new(), |set| format!(" of {}", set.name));
+    let of = if sets.is_empty() { String::new() } else { format!(" of {names}") };
     Finding {
-        confidence: if set.is_some() { 0.9 } else { 0.6 },
+        confidence: if !sets.is_empty() { 0.9 } else { 0.6 },
         summary: format!(
             "{}{of} takes {} for a {word}, and {} takes {} for the same work",
             slow.name,

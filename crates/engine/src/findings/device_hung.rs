@@ -4,7 +4,7 @@ use quell_paste::Statement;
 use quell_units::{Micros, MonoMicros, count};
 
 use super::advise;
-use super::evidence::{disk_subject, evidence, finding, of_wait};
+use super::evidence::{disk_subject, evidence, finding, of_wait, safe};
 use super::finding::{Aspect, Evidence, Explain, Finding, Severity, Value};
 use super::scene::{Disk, Scene, Wait};
 use super::table::Rule;
@@ -16,11 +16,12 @@ pub(super) const RULE: Rule = Rule {
         means: "The disk has taken requests and completes none. Everything that needs it waits, mostly in \
             uninterruptible sleep, where not even kill -9 helps.",
         kernel: "The driver handed the requests to the device and got no answer: a dead path, a controller that resets \
-            without end, a storage server that is gone. virtio and network disks have no timeout of their own. Since \
+            without end, a storage server that is gone. virtio-blk and rbd disks have no timeout of their own. Since \
             Linux 5.0 a request is counted when it completes, so such a disk shows %util 100 with aqu-sz 0 and \
             await 0. A suspended dm device shows nothing at all: its requests wait above every counter.",
         evidence: "Requests in flight and not one read, write, discard or flush completed, over the whole window or for the \
-            last 5 s of it, with the disk busy meanwhile or a task asleep in one place throughout; or dm/suspended = 1.",
+            last 5 s of it, with the disk busy meanwhile or a task of one of its users asleep in one place throughout; or \
+            dm/suspended = 1. In a paste the kernel's own messages of commands that timed out, or failed.",
         change: "Nothing that quell could write helps. Look at `dmesg` for the driver's resets and timeouts and at the \
             storage behind the disk; resume a suspended dm device once what suspended it is known.",
         undo: "Nothing is changed.",
@@ -40,33 +41,56 @@ fn find(scene: &Scene) -> Vec<Finding> {
 /// A write that has not returned for so long has met no queue: the longest that a healthy disk lets one wait is seconds.
 const STUCK_SECONDS: f64 = 20.0;
 
-/// What the kernel's and programs' own messages in a paste say: commands that nobody answered, writes that never end.
+/// What the kernel's and programs' own messages in a paste say: commands that nobody answered, writes that never end,
+/// and errors, which are answers but no good ones.
 fn said(scene: &Scene) -> Option<Finding> {
-    let statements = &scene.window.pasted.as_ref()?.statements;
-    let mut told = statements.iter().filter_map(|statement| match statement {
-        Statement::CommandTimedOut { device, .. } => {
-            Some((device.as_str(), "a command was not answered in time".into()))
-        }
-        Statement::IoError { device } => Some((device.as_str(), "a request ended in an I/O error".into())),
-        Statement::StuckWrite { seconds, .. } if *seconds >= STUCK_SECONDS => {
-            Some(("", format!("a write has not returned for {seconds:.0} s")))
-        }
-        _ => None,
-    });
-    let (device, first): (&str, String) = told.next()?;
+    let mut told: Vec<(Severity, &str, String)> = scene.statements().iter().filter_map(message).collect();
+    // What was not answered says more than what failed, which is often its end.
+    told.sort_by_key(|(severity, ..)| std::cmp::Reverse(*severity));
+    let (severity, device, first) = told.first()?.clone();
     let disk = scene.disks.iter().find(|disk| disk.name.as_str() == device);
-    let name =
-        if device.is_empty() { "the disk".to_owned() } else { quell_units::escape(device.as_bytes()).to_string() };
-    let all = std::iter::once(first.clone()).chain(told.map(|(_, what)| what)).take(5);
+    let name = if device.is_empty() { "the disk".to_owned() } else { safe(device) };
+    let verb = if severity == Severity::Critical { "does not answer" } else { "answers with errors" };
+    let message = |(_, _, what): &(Severity, &str, String)| {
+        evidence(Aspect::Device, "message", Value::Word(what.clone()), "the message")
+    };
     Some(Finding {
-        severity: Severity::Critical,
+        severity,
         confidence: 0.7,
-        summary: format!("{name} does not answer: {first}"),
-        evidence: all.map(|what| evidence(Aspect::Device, "message", Value::Word(what), "the message")).collect(),
+        summary: format!("{name} {verb}: {first}"),
+        evidence: told.iter().take(5).map(message).collect(),
         advice: vec![advise::look("look at what the driver says of it, and at the storage behind it", None)],
         stall_ratio: 1.0,
         ..finding(RULE.id, disk.map_or(super::evidence::host_subject(), disk_subject))
     })
+}
+
+/// What a statement says of a device, `""` where it names none, and how bad that is.
+fn message(said: &Statement) -> Option<(Severity, &str, String)> {
+    Some(match said {
+        Statement::CommandTimedOut { device, .. } => {
+            (Severity::Critical, device, "a command was not answered in time".into())
+        }
+        Statement::IoError { device } => (Severity::Warning, device, "a request ended in an I/O error".into()),
+        Statement::TaskHung { comm, seconds } => {
+            let device = of_file_system(comm)?;
+            (Severity::Critical, device, format!("its file system's {} waits for {seconds:.0} s and more", safe(comm)))
+        }
+        Statement::StuckWrite { seconds, .. } if *seconds >= STUCK_SECONDS => {
+            (Severity::Critical, "", format!("a write has not returned for {seconds:.0} s"))
+        }
+        _ => return None,
+    })
+}
+
+/// The device of a file system's own thread, by its name: `jbd2/sda1-8`, `xfsaild/dm-0`. Any other task may hang for
+/// anything.
+fn of_file_system(comm: &str) -> Option<&str> {
+    match comm.split_once('/')? {
+        ("jbd2", device) => device.rsplit_once('-').map(|(device, _)| device),
+        ("xfsaild", device) => Some(device),
+        _ => None,
+    }
 }
 
 fn hung(scene: &Scene, disk: &Disk) -> Option<Finding> {
@@ -78,7 +102,7 @@ fn hung(scene: &Scene, disk: &Disk) -> Option<Finding> {
     if !felt || seconds < enough {
         return None;
     }
-    let in_flight = disk.device.counters.in_flight;
+    let in_flight = scene.window.t1.in_flight(disk.device);
     let sure = seconds >= SECONDS_SURE;
     let mut out = vec![
         evidence(Aspect::Device, "in flight", Value::Number(count(in_flight)), "/proc/diskstats"),
@@ -103,8 +127,8 @@ fn hung(scene: &Scene, disk: &Disk) -> Option<Finding> {
 fn stands_still_for(scene: &Scene, disk: &Disk) -> Option<f64> {
     let window = scene.window;
     let of_snapshot = |snapshot: &Snapshot| {
-        let counters = &snapshot.device(disk.dev)?.counters;
-        Some((snapshot.clock.system, counters.in_flight, counters.completed()))
+        let device = snapshot.device(disk.dev)?;
+        Some((snapshot.clock.system, snapshot.in_flight(device), device.counters.completed()))
     };
     let looks = window.looks.iter().filter_map(|look| {
         let disk = look.disks.iter().find(|look| look.dev == disk.dev)?;
@@ -195,6 +219,20 @@ mod tests {
         assert!(ids(Statement::CommandTimedOut { device: "nvme0".into(), seconds: None }).contains(&"device-hung"));
         assert!(ids(stuck(83.5)).contains(&"device-hung"));
         assert!(!ids(stuck(3.0)).contains(&"device-hung"));
+        let hung = |comm: &str| Statement::TaskHung { comm: comm.into(), seconds: 120.0 };
+        assert!(ids(hung("jbd2/sda1-8")).contains(&"device-hung"));
+        assert!(!ids(hung("java")).contains(&"device-hung"), "it may wait for anything");
+    }
+
+    #[test]
+    fn requests_that_only_a_partition_counts_hang_its_disk() {
+        let mut host = Written::new();
+        host.disk(0, "vda", VIRTIO, Did { util_pct: 100, ..Did::default() }).disk(1, "vda1", VIRTIO, Did::default());
+        host.change("vda1", |device| {
+            device.partition_of = Some(number(0));
+            device.counters.in_flight = 8;
+        });
+        assert_eq!(host.ids()[0], "device-hung");
     }
 
     #[test]

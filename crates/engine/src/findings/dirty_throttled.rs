@@ -5,7 +5,7 @@ use quell_units::{Bytes, CgroupPath, Limit, count};
 use super::advise;
 use super::evidence::{evidence, finding, of_disk, of_host_backlog, of_stall, of_wait, subject};
 use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Value};
-use super::scene::{Disk, PAGE_BYTES, Scene, Wait, WaitKind, Workload};
+use super::scene::{Disk, Scene, Wait, WaitKind, Workload};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
@@ -120,7 +120,7 @@ fn memory_limit(scene: &Scene, at: &CgroupPath) -> Option<(Bytes, Bytes)> {
 }
 
 fn owns_the_backlog(scene: &Scene, workload: &Workload) -> bool {
-    let host = scene.host_backlog_pages().into_iter().max().map_or(0.0, |pages| count(pages) * PAGE_BYTES);
+    let host = scene.host_backlog_pages().into_iter().max().map_or(0.0, |pages| count(pages) * scene.page_bytes());
     scene.backlog(&workload.path).is_some_and(|backlog| backlog.bytes() >= host / 2.0)
 }
 

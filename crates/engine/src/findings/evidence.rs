@@ -3,7 +3,7 @@
 use quell_units::{DevName, count};
 
 use super::finding::{Aspect, Evidence, Finding, Subject, SubjectKind, Value};
-use super::scene::{Disk, Scene, Share, Wait, Workload};
+use super::scene::{Disk, DiskClass, Scene, Share, Wait, Workload};
 use super::workload::WorkloadKind;
 use crate::rates::DiskRates;
 
@@ -70,12 +70,11 @@ const DISKSTATS: &str = "/proc/diskstats";
 
 /// What the disk did: requests, their time, the queue.
 pub(super) fn of_disk(disk: &Disk) -> Vec<Evidence> {
-    let mut out = vec![evidence(
-        Aspect::Device,
-        "disk",
-        Value::Word(format!("{} {} {}", disk.name, disk.dev, disk.class.as_str())),
-        "/sys/block",
-    )];
+    let mut words = vec![disk.name.to_string()];
+    // A disk that is known by a pasted table alone has a number of our making, and no class.
+    words.extend((disk.dev.major != 0).then(|| disk.dev.to_string()));
+    words.extend((disk.class != DiskClass::Unknown).then(|| disk.class.as_str().to_owned()));
+    let mut out = vec![evidence(Aspect::Device, "disk", Value::Word(words.join(" ")), "/sys/block")];
     let Some(rates) = disk.rates else { return out };
     let all = rates.ios_per_sec();
     for (kind, flow) in [("read", rates.read), ("write", rates.write)] {
@@ -147,7 +146,7 @@ pub(super) fn of_wait(wait: &Wait, aspect: Aspect) -> Evidence {
 
 /// The host's dirty pages against its limits.
 pub(super) fn of_host_backlog(scene: &Scene) -> Vec<Evidence> {
-    let pages = |n: u64| Value::Bytes(count(n) * super::scene::PAGE_BYTES);
+    let pages = |n: u64| Value::Bytes(count(n) * scene.page_bytes());
     let mut out = Vec::new();
     if let Some(most) = scene.host_backlog_pages().into_iter().max() {
         out.push(evidence(Aspect::Memory, "dirty and under write-back", pages(most), "/proc/vmstat"));

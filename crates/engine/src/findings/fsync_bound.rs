@@ -102,11 +102,11 @@ fn bound(scene: &Scene, fs: &Filesystem) -> Option<Finding> {
     let info = fs.journal_file.clone().unwrap_or_default();
     let mut out = vec![
         evidence(Aspect::Journal, "commits", Value::PerSec(commits.per_sec), info.clone()),
-        evidence(Aspect::Journal, "asked for", Value::Pct(100.0 * commits.requested_ratio), info.clone()),
-        evidence(Aspect::Journal, "each takes", Value::Usec(mean_usec), info),
+        evidence(Aspect::Journal, "asked for by an fsync", Value::Pct(100.0 * commits.requested_ratio), info.clone()),
+        evidence(Aspect::Journal, "mean commit", Value::Usec(mean_usec), info),
     ];
     if let Some(flushes) = flushes {
-        out.push(evidence(Aspect::Journal, "flushes for each", Value::Number(flushes), "/proc/diskstats"));
+        out.push(evidence(Aspect::Journal, "flushes per commit", Value::Number(flushes), "/proc/diskstats"));
     }
     out.extend(of_stall(scene, workload, Aspect::Victim));
     out.extend(of_disk(leaf));

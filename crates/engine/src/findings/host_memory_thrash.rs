@@ -1,5 +1,7 @@
 //! `host-memory-thrash`: the whole machine waits for memory, and its disks' work is a symptom.
 
+use quell_units::count;
+
 use super::evidence::{disk_subject, evidence, finding, host_subject, of_disk};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
 use super::scene::{Disk, Scene};
@@ -12,7 +14,9 @@ pub(super) const RULE: Rule = Rule {
             back. The disk is busy with that and not with your work.",
         kernel: "memory.pressure counts direct reclaim, waits for pages that were evicted a moment ago and swap-ins. `full` is \
             the time in which all that wanted to run were in them. The reads and writes are ordinary requests to the disk.",
-        evidence: "`full` of /proc/pressure/memory at 20 % or more over the window; in a paste its avg10 column and avg60.",
+        evidence: "`full` of /proc/pressure/memory at 20 % or more over the window, in a paste its avg10 column and avg60; and \
+            of MemTotal at most a fifth is in MemAvailable, where that is known. With more, a cgroup's own limit is short and \
+            not the host.",
         change: "More memory, or fewer programs on the host; a limit for the one that grows. A faster disk only hides it.",
         undo: "Nothing is changed.",
     },
@@ -22,9 +26,22 @@ pub(super) const RULE: Rule = Rule {
 /// Full pressure: below it a short reclaim in a busy host would be named.
 const FULL_PCT: f64 = 20.0;
 
+/// `MemAvailable` of `MemTotal`: above it the pressure is that of one cgroup within its limit.
+const AVAILABLE_RATIO: f64 = 0.2;
+
 fn find(scene: &Scene) -> Vec<Finding> {
+    if !is_short(scene).unwrap_or(true) {
+        return Vec::new();
+    }
     let full_pct = full_pct(scene).or_else(|| pasted_pct(scene));
     full_pct.filter(|pct| *pct >= FULL_PCT).map(|pct| thrash(scene, pct)).into_iter().collect()
+}
+
+/// Whether the host has little memory left; `None` where that is not known.
+fn is_short(scene: &Scene) -> Option<bool> {
+    let memory = scene.window.t1.system.meminfo.as_ref().ok()?;
+    let (total, available) = (count(memory.total_bytes?.get()), count(memory.available_bytes?.get()));
+    (total > 0.0).then(|| available / total <= AVAILABLE_RATIO)
 }
 
 fn full_pct(scene: &Scene) -> Option<f64> {
@@ -65,25 +82,39 @@ fn busiest<'s>(scene: &'s Scene) -> Option<&'s Disk<'s>> {
 
 #[cfg(test)]
 mod tests {
+    use quell_kfile::meminfo::MemInfo;
     use quell_kfile::pressure::Pressure;
     use quell_paste::{File, Pasted};
-    use quell_units::Micros;
+    use quell_units::{Bytes, Micros};
 
     use crate::findings::written::{Did, SECONDS, Written};
 
-    fn live(pct: u64) -> Vec<&'static str> {
+    fn pressed(pct: u64) -> Written {
         let mut host = Written::new();
         host.disk(0, "sda", "/sys/devices/pci0000:00/ata1/block/sda", Did::default());
         host.window.t0.system.memory_pressure = Ok(Pressure { some_usec: Micros(0), full_usec: Some(Micros(0)) });
         let stalled = Micros(pct * SECONDS * 10_000);
         host.window.t1.system.memory_pressure = Ok(Pressure { some_usec: stalled, full_usec: Some(stalled) });
-        host.ids()
+        host
     }
 
     #[test]
     fn a_host_that_cannot_run_for_want_of_memory_is_named_and_one_that_reclaims_a_little_is_not() {
-        assert_eq!(live(58)[0], "host-memory-thrash");
-        assert_eq!(live(8), ["healthy"]);
+        assert_eq!(pressed(58).ids()[0], "host-memory-thrash");
+        assert_eq!(pressed(8).ids(), ["healthy"]);
+    }
+
+    #[test]
+    fn pressure_of_one_cgroup_within_its_limit_is_not_the_hosts() {
+        let with_available = |bytes| {
+            let mut host = pressed(58);
+            let memory =
+                MemInfo { total_bytes: Some(Bytes(1 << 30)), available_bytes: Some(bytes), ..MemInfo::default() };
+            host.window.t1.system.meminfo = Ok(memory);
+            host.ids().contains(&"host-memory-thrash")
+        };
+        assert!(with_available(Bytes(60 << 20)));
+        assert!(!with_available(Bytes(600 << 20)));
     }
 
     #[test]

@@ -80,7 +80,7 @@ fn off(scene: &Scene, off: &[&CgroupPath], first: &CgroupPath) -> Finding {
         severity: if hides { Severity::Warning } else { Severity::Info },
         confidence: 0.95,
         summary: format!("the io controller is off for {names}{more}: their I/O is neither counted nor limited"),
-        evidence: vec![evidence(Aspect::Limit, "cgroups without io", Value::Number(number), source)],
+        evidence: vec![evidence(Aspect::Limit, "cgroups without the io controller", Value::Number(number), source)],
         advice: vec![
             Advice {
                 command: set('+', gates.iter()),

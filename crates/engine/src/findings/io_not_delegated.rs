@@ -13,13 +13,13 @@ pub(super) const RULE: Rule = Rule {
     id: "io-not-delegated",
     explain: Explain {
         means: "Containers without root live below the user's own systemd, which has only the controllers that the system's \
-            hands on: memory and pids as it comes. Limits and weights of I/O cannot be set there, nor is I/O counted.",
+            passes on: memory and pids as it comes. Limits and weights of I/O cannot be set there, nor is I/O counted.",
         kernel: "A cgroup has a controller only where its parent names it in cgroup.subtree_control. systemd writes there for \
             user@UID.service what Delegate= says.",
         evidence: "Populated cgroups below user@UID.service without io in cgroup.controllers, or crun or podman that misses \
             the controller. A warning where a disk queues, so that the answer is hidden, or where somebody asked for a limit.",
-        change: "A drop-in for user@.service with Delegate=cpu cpuset io memory pids, then log in anew.",
-        undo: "Remove the drop-in and log in anew.",
+        change: "A drop-in for user@.service with Delegate=cpu cpuset io memory pids, then `systemctl restart user@UID.service`, which ends its session's programs.",
+        undo: "Remove the drop-in and restart user@UID.service again.",
     },
     find,
 };
@@ -64,7 +64,9 @@ fn not_delegated(who: &str, source: String, subject: super::Subject) -> Finding 
         advice: vec![Advice {
             command: Some(drop_in.into()),
             undo: Some(undo.into()),
-            ..Advice::text("delegate it to users' sessions, then log in anew")
+            ..Advice::text(
+                "delegate it to users' sessions, then restart user@UID.service: a session that lingers never logs in again",
+            )
         }],
         ..finding(RULE.id, subject)
     }

@@ -55,7 +55,7 @@ pub(super) fn of_budget(scene: &Scene, budget: &Budget) -> Vec<Evidence> {
     for (workload, share) in scene.users(disk).filter(|(workload, _)| !workload.is_kernel()).take(3) {
         let usage = share.io.cost_usage_ratio.unwrap_or(0.0);
         let weight = weight(scene, workload, disk).map_or(String::new(), |weight| format!(" at io.weight {weight}"));
-        let text = format!("{:.0} % of the disk's time{weight}", usage * 100.0);
+        let text = format!("{:.0} % of the budget{weight}", usage * 100.0);
         let source = scene.cgroup_file(&workload.path, "io.stat");
         out.push(evidence(Aspect::Limit, &workload.name, Value::Word(text), source.clone()));
         let wait = share.io.cost_wait_ratio.filter(|_| workload.path == victim.path);

@@ -56,7 +56,7 @@ fn bound(scene: &Scene, fs: &Filesystem) -> Option<Finding> {
     let info = fs.journal_file.clone().unwrap_or_default();
     let mut out = vec![
         evidence(Aspect::Journal, "commits", Value::PerSec(commits.per_sec), info.clone()),
-        evidence(Aspect::Journal, "each takes", Value::Usec(mean_usec), info.clone()),
+        evidence(Aspect::Journal, "mean commit", Value::Usec(mean_usec), info.clone()),
         evidence(Aspect::Journal, "committing", Value::Pct(100.0 * busy.min(1.0)), info),
     ];
     for workload in who.iter().take(3) {
@@ -94,8 +94,8 @@ fn who_syncs<'s>(scene: &'s Scene, shares: impl Iterator<Item = &'s Share>, comm
 
 fn advice() -> Advice {
     Advice::text(
-        "give each that syncs a file system of its own, or the journal a fast disk (tune2fs -J device=); commit several \
-         transactions at once",
+        "give each that syncs a file system of its own, or, unmounted, the journal a fast disk (tune2fs -O ^has_journal, then \
+         tune2fs -J device=); commit several transactions at once",
     )
 }
 

@@ -19,8 +19,8 @@ pub(super) const RULE: Rule = Rule {
         evidence: "A task in journal waits at every look, at most 10 commits a second in /proc/fs/jbd2/*/info, the disk below \
             30 % busy, and a neighbour on the same disk that is at its limit, or paused for its dirty pages, with page \
             cache to write.",
-        change: "A file system of its own for each tenant. A larger journal (tune2fs -J size=) helps in the first case. \
-            No I/O knob helps but lifting the neighbour's limit.",
+        change: "A file system of its own for each tenant. A larger journal helps in the first case: \
+            with the file system unmounted, `tune2fs -O ^has_journal` and then `tune2fs -J size=MB`. No I/O knob helps but lifting the neighbour's limit.",
         undo: "Write the neighbour's limit back.",
     },
     find,

@@ -66,11 +66,11 @@ fn working(
     out.push(evidence(Aspect::Limit, "target", Value::Usec(target.as_f64()), scene.cgroup_file(path, "io.latency")));
     out.extend(of_stall(scene, held, Aspect::Culprit));
     out.extend(of_disk(disk));
-    let verdict = if missed { "is missed all the same" } else { "is met" };
+    let verdict = if missed { "is missed all the same, by the disk's mean" } else { "is met, by the disk's mean" };
     let advice = super::advise::cap_at_half(scene, held, disk);
     Some(Finding {
         severity: if missed { Severity::Warning } else { Severity::Info },
-        confidence: 0.85,
+        confidence: 0.75,
         culprit: Some(subject(held, Some(disk.name))),
         summary: format!(
             "{} is held back on {} for {}'s io.latency; the target of {} {verdict}: {}",

@@ -50,11 +50,11 @@ fn on_partition(scene: &Scene, said: &Statement) -> Option<Finding> {
     let device = safe(&device);
     let whole = disk.as_deref().map_or("the whole disk".into(), |disk| format!("/dev/{}", safe(disk)));
     let says = if refused { "the kernel refused it" } else { "the kernel limits whole disks only" };
-    let what = if refused { "refused" } else { "asked for" }.to_owned() + ": " + &safe(&what);
+    let how = if refused { "refused" } else { "asked for" };
     Some(Finding {
         confidence: 0.95,
         summary: format!("{device} is a partition: a limit must name {whole}, and {says}"),
-        evidence: vec![evidence(Aspect::Limit, "limit", Value::Word(what), PASTE)],
+        evidence: vec![evidence(Aspect::Limit, how, Value::Word(safe(&what)), PASTE)],
         advice: vec![
             Advice::text(format!("name {whole}, with what all of its partitions may do together"))
                 .risk("every partition of the disk comes under the limit, the one with the root and swap too"),

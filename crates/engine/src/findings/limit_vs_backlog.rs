@@ -56,7 +56,7 @@ fn behind(scene: &Scene, cap: &Cap) -> Option<Finding> {
                 scene.cgroup_file(&cap.cgroup, "io.max"),
             ),
             evidence(Aspect::Memory, "waits to be written", Value::Bytes(backlog), source.clone()),
-            evidence(Aspect::Memory, "at the limit that takes", Value::Usec(seconds * 1e6), source),
+            evidence(Aspect::Memory, "time to write it at the limit", Value::Usec(seconds * 1e6), source),
         ],
         advice: vec![
             super::advise::lift(scene, &cap.cgroup, cap.dev, cap.key, "raise or lift the limit"),

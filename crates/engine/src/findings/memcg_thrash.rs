@@ -5,7 +5,7 @@ use quell_units::{Bytes, CgroupPath, Limit, ratio};
 use super::advise;
 use super::evidence::{evidence, finding, of_stall, subject};
 use super::finding::{Aspect, Explain, Finding, Value};
-use super::scene::{PAGE_BYTES, Scene, Workload};
+use super::scene::{Scene, Workload};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
@@ -32,7 +32,7 @@ fn thrash(scene: &Scene, workload: &Workload) -> Option<Finding> {
     let refaults = workload.memory?.refault_file_pages_per_sec?;
     let read: f64 =
         scene.leaf_disks().filter_map(|disk| workload.io_on(disk.dev)).map(|io| io.read.bytes_per_sec).sum();
-    let share = ratio(refaults * PAGE_BYTES, read);
+    let share = ratio(refaults * scene.page_bytes(), read);
     if refaults < 50.0 || share < 0.3 || workload.stall_ratio() < 0.1 {
         return None;
     }
@@ -44,7 +44,7 @@ fn thrash(scene: &Scene, workload: &Workload) -> Option<Finding> {
         evidence(Aspect::Memory, "used", Value::Bytes(used.as_f64()), scene.cgroup_file(&at, "memory.current")),
         evidence(Aspect::Memory, file, Value::Bytes(limit.as_f64()), limit_file),
         evidence(Aspect::Memory, "refaults", Value::PerSec(refaults), stat.clone()),
-        evidence(Aspect::Memory, "of its reads", Value::Pct(share.min(1.0) * 100.0), stat),
+        evidence(Aspect::Memory, "share of its reads", Value::Pct(share.min(1.0) * 100.0), stat),
     ];
     out.extend(of_stall(scene, workload, Aspect::Victim));
     out.extend(super::evidence::of_disk(disk));

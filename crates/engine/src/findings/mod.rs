@@ -77,7 +77,7 @@ mod writeback_unattributed;
 pub use finding::{Advice, Aspect, Evidence, Explain, Finding, Severity, Subject, SubjectKind, Value};
 pub use rank::find;
 pub use scene::{
-    Backlog, Budget, Bypass, Cap, CapKey, Commits, Contention, DirtyLimits, Disk, DiskClass, Engine, Named, PAGE_BYTES,
-    Scene, Share, Step, Trust, Wait, WaitKind, Workload,
+    Backlog, Budget, Bypass, Cap, CapKey, Commits, Contention, DirtyLimits, Disk, DiskClass, Engine, Named, Scene,
+    Share, Step, Trust, Wait, WaitKind, Workload,
 };
 pub use table::{Line, Over, RULES, Rule, rule};

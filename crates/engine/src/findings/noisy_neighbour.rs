@@ -2,7 +2,7 @@
 
 use super::advise;
 use super::evidence::{evidence, finding, of_disk, of_host_backlog, of_share, of_stall, subject, usec};
-use super::finding::{Aspect, Evidence, Explain, Finding, Severity, Value};
+use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Severity, Value};
 use super::scene::{Contention, Scene};
 use super::table::Rule;
 
@@ -50,7 +50,12 @@ pub(super) fn in_the_way(scene: &Scene, case: &Contention, id: &'static str) -> 
         culprit: Some(subject(culprit, Some(disk.name))),
         summary: format!("{}{others} {wait}: {} fills the queue", victim.name, culprit.name),
         evidence,
-        advice: if culprit.is_kernel() { Vec::new() } else { vec![advise::cap_at_half(scene, culprit, disk)] },
+        advice: vec![match culprit.is_kernel() {
+            true => Advice::text(
+                "no limit reaches the root cgroup: slow what it does (md: sync_speed_max; scrub and fstrim: their timers)",
+            ),
+            false => advise::cap_at_half(scene, culprit, disk),
+        }],
         stall_ratio: stall.max(0.2),
         ..finding(id, subject(victim, Some(disk.name)))
     }

@@ -14,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
             tool that looks at the disk sees it idle.",
         kernel: "With native multipath nvmeXnY is the head and nvmeXcYnZ are its paths. Older kernels count I/O on the \
             paths alone. Limits belong on the head all the same.",
-        evidence: "A path that has completed requests while its head has completed none, or next to none in the window.",
+        evidence: "A path that has completed requests while its head has completed none, or less than a hundredth of that, since the boot.",
         change: "Read the paths' rows and add them up for the disk; a newer kernel counts on the head.",
         undo: "Nothing is changed.",
     },

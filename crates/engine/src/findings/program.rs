@@ -84,7 +84,7 @@ static HINTS: &[Hint] = &[
         POSTGRES,
         Role::Victim,
         SYNCS,
-        "let more commits share a flush: commit_delay=500 (microseconds), or wal_compression=on",
+        "let more commits share a flush: commit_delay=500 (microseconds)",
     )
     .risk("each commit takes that much longer"),
     hint("PostgreSQL", POSTGRES, Role::Victim, SYNCS, "synchronous_commit=off for the sessions that can lose a second")
@@ -187,14 +187,14 @@ static HINTS: &[Hint] = &[
         &["dockerd"],
         Role::Culprit,
         LOADS,
-        "image pulls unpack in parallel: max-concurrent-downloads 1 in daemon.json",
+        "image pulls download several layers at once: max-concurrent-downloads 1 in daemon.json",
     ),
     hint(
         "kubelet",
         &["kubelet", "containerd", "crio"],
         Role::Culprit,
         LOADS,
-        "image pulls: serializeImagePulls: true, or maxParallelImagePulls, in the kubelet's configuration",
+        "image pulls one after the other: serializeImagePulls: true, its default, in the kubelet's configuration",
     ),
 ];
 
@@ -245,7 +245,9 @@ fn names_of(scene: &Scene, workload: &Workload) -> Vec<String> {
     let tasks = scene.window.t1.tasks.iter();
     let own = tasks.filter(|task| task.cgroup.as_ref().is_ok_and(|path| path.is_within(&workload.path)));
     let mut names: Vec<String> = own.map(|task| task.comm.clone()).collect();
-    names.push(workload.name.clone());
+    // The first part of a name is what runs it, and not what it is.
+    let name = workload.name.split_once('/').map_or(workload.name.as_str(), |(_, name)| name);
+    names.push(name.to_owned());
     names
 }
 

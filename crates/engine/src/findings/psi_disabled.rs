@@ -16,7 +16,7 @@ pub(super) const RULE: Rule = Rule {
         kernel: "Pressure stall information needs CONFIG_PSI, and where that was built with CONFIG_PSI_DEFAULT_DISABLED the \
             kernel's command line must say psi=1. Until then the files answer EOPNOTSUPP or are not there.",
         evidence: "Reading /proc/pressure/io gave EOPNOTSUPP; in a paste a program's own message of that.",
-        change: "Add psi=1 to the kernel's command line and start the host anew. It costs next to nothing.",
+        change: "Add psi=1 to the kernel's command line and reboot. It costs next to nothing.",
         undo: "Take it out again.",
     },
     find,
@@ -37,7 +37,7 @@ fn find(scene: &Scene) -> Vec<Finding> {
             Value::Word("EOPNOTSUPP".into()),
             if said { "the message" } else { "/proc/pressure/io" },
         )],
-        advice: vec![Advice::text("add psi=1 to the kernel's command line and start the host anew")],
+        advice: vec![Advice::text("add psi=1 to the kernel's command line and reboot")],
         ..finding(RULE.id, host_subject())
     });
     found.into_iter().collect()

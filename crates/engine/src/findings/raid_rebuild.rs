@@ -2,8 +2,8 @@
 
 use super::advise;
 use super::evidence::{disk_subject, evidence, finding, host_subject, of_disk, of_stall, subject};
-use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::scene::{Disk, Scene};
+use super::finding::{Advice, Aspect, Explain, Finding, Severity, Value};
+use super::scene::{Disk, Scene, Workload};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
@@ -14,7 +14,8 @@ pub(super) const RULE: Rule = Rule {
         kernel: "md reads every member from end to end (check, resync) or writes one (recovery), as fast as \
             sync_speed_max lets it and never slower than sync_speed_min, whoever else wants the disks. Its thread is in \
             the root cgroup, where no io.max and no weight reaches it.",
-        evidence: "md/sync_action of an array that says anything but idle or frozen.",
+        evidence: "md/sync_action of an array that says anything but idle or frozen, and at least a fifth of its members' \
+            bytes that are not the array's own. A warning where a user of it waits or its members queue.",
         change: "Lower sync_speed_max of this array while people work, and let it run at night. A lower speed makes a \
             recovery last longer, and until its end the array has less or no redundancy.",
         undo: "Write `system` to sync_speed_max: the limit of the whole host counts again.",
@@ -26,7 +27,7 @@ pub(super) const RULE: Rule = Rule {
 const AT_REST: [&str; 2] = ["idle", "frozen"];
 
 fn find(scene: &Scene) -> Vec<Finding> {
-    let arrays = scene.disks.iter().filter_map(|disk| Some(rebuild(scene, disk, action(disk)?)));
+    let arrays = scene.disks.iter().filter_map(|disk| rebuild(scene, disk, action(disk)?));
     arrays.chain(pasted(scene)).collect()
 }
 
@@ -35,8 +36,29 @@ fn action<'d>(disk: &'d Disk<'_>) -> Option<&'d str> {
     (!action.is_empty() && !AT_REST.contains(&action)).then_some(action)
 }
 
-fn rebuild(scene: &Scene, disk: &Disk, action: &str) -> Finding {
+/// Of the members' bytes: a resync that does less leaves them to their users, as md's own pacing means it to.
+const SHARE_RATIO: f64 = 0.2;
+
+/// The members' bytes that are not their users'. A byte of the array is at most one on each member, so this is the least
+/// that it can be.
+fn share_ratio(scene: &Scene, disk: &Disk) -> Option<f64> {
+    let bytes = |disk: &Disk| disk.rates.map_or(0.0, crate::rates::DiskRates::bytes_per_sec);
+    let members: Vec<f64> = scene.leaves(disk.dev).map(bytes).collect();
+    let all: f64 = members.iter().sum();
+    let own: f64 = members.iter().map(|member| (member - bytes(disk)).max(0.0)).sum();
+    (all > 0.0).then(|| own / all)
+}
+
+fn rebuild(scene: &Scene, disk: &Disk, action: &str) -> Option<Finding> {
+    let share = share_ratio(scene, disk);
+    if share.is_some_and(|share| share < SHARE_RATIO) {
+        return None;
+    }
     let user = scene.users(disk).map(|(workload, _)| workload).find(|workload| !workload.is_kernel());
+    // Without rates somebody asks because something waits.
+    let hurts = share.is_none()
+        || user.is_some_and(|workload| workload.stall_ratio() >= 0.05)
+        || scene.leaves(disk.dev).any(Disk::is_queueing);
     let source = format!("/sys/block/{}/md/sync_action", disk.name);
     let mut out = vec![evidence(Aspect::Device, "sync_action", Value::Word(action.to_owned()), source)];
     for member in scene.leaves(disk.dev) {
@@ -45,14 +67,15 @@ fn rebuild(scene: &Scene, disk: &Disk, action: &str) -> Finding {
     if let Some(workload) = user {
         out.extend(of_stall(scene, workload, Aspect::Victim));
     }
-    Finding {
+    Some(Finding {
+        severity: if hurts { Severity::Warning } else { Severity::Info },
         confidence: 0.9,
         summary: format!("{} does a {action} beside its users' requests", disk.name),
         evidence: out,
         advice: vec![slower(disk)],
-        stall_ratio: user.map_or(0.3, |workload| workload.stall_ratio().max(0.3)),
+        stall_ratio: user.map_or(0.0, Workload::stall_ratio).max(if hurts { 0.3 } else { 0.0 }),
         ..finding(RULE.id, user.map_or(disk_subject(disk), |workload| subject(workload, Some(disk.name))))
-    }
+    })
 }
 
 /// 10 MB/s for each member: what even one spinning disk gives beside a workload.

@@ -12,7 +12,7 @@ use super::table::{Over, RULES, rule};
 ///
 /// A finding that another one explains becomes its evidence. The rest is ordered by severity, then by the share of the
 /// time that somebody waits, then by the table; for one victim on one disk only the first is kept, and the others
-/// become its evidence as well. `healthy` is said where nothing of [`Severity::Warning`] or above is left. Evidence of a
+/// become its evidence as well. A warning is as severe as what it explains, where nothing else on the page is. `healthy` is said where nothing of [`Severity::Warning`] or above is left. Evidence of a
 /// pasted table names the table and not the kernel's file that it was made from.
 #[must_use]
 pub fn find(scene: &Scene) -> Vec<Finding> {
@@ -77,10 +77,16 @@ fn fold(all: &mut Vec<Finding>, explains: impl Fn(&Finding, &Finding) -> bool) {
         at
     };
     let roots: Vec<usize> = (0..all.len()).map(root).collect();
-    let notes: Vec<Evidence> = all.iter().map(note).collect();
-    for (loser, (winner, note)) in roots.iter().zip(notes).enumerate() {
+    let losers: Vec<Finding> = all.clone();
+    let stays = roots.iter().enumerate().filter(|(at, root)| at == *root).filter_map(|(at, _)| all.get(at));
+    let worst = stays.map(|finding| finding.severity).max().unwrap_or(Severity::Info);
+    for (loser, (winner, finding)) in roots.iter().zip(losers).enumerate() {
         if let Some(winner) = all.get_mut(*winner).filter(|_| *winner != loser) {
-            winner.evidence.push(note);
+            winner.evidence.push(note(&finding));
+            // Else the page would be less severe for knowing the cause; what works as it was set up stays information.
+            if winner.severity > Severity::Info && finding.severity > worst {
+                winner.severity = finding.severity;
+            }
         }
     }
     let mut at = 0;

@@ -5,7 +5,7 @@ use quell_units::{Bytes, count};
 use super::advise;
 use super::evidence::{evidence, finding, of_disk, of_stall, subject};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::scene::{Disk, PAGE_BYTES, Scene, Workload};
+use super::scene::{Disk, Scene, Workload};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
@@ -45,7 +45,7 @@ fn amplified(scene: &Scene, disk: &Disk) -> Option<Finding> {
     let read = disk.rates?.read;
     let (workload, _) = scene.main_user(disk)?;
     let faults = faults_per_sec(scene)?;
-    let asked = faults * PAGE_BYTES;
+    let asked = faults * scene.page_bytes();
     let here_and_there = faults >= read.ios_per_sec / 2.0;
     let large = read.size_bytes_avg.is_some_and(|size| size >= READ_BYTES);
     let enough = read.ios_per_sec >= 5.0 && read.ios >= 50 && disk.util_pct >= 20.0;

@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
         evidence: "queue/rotational is 1 on an NVMe disk, on one whose model names an SSD, or on a volume under bfq or \
             iocost's ctrl=auto that answers small reads of several readers more often than a head can move. A warning where \
             those act on it and somebody waits, else information.",
-        change: "Write 0 to queue/rotational, and keep it by a udev rule; then choose the scheduler anew.",
+        change: "Write 0 to queue/rotational, and keep it by a udev rule; then look at the scheduler again.",
         undo: "Write 1 back.",
     },
     find,

@@ -13,8 +13,8 @@ pub(super) const RULE: Rule = Rule {
         kernel: "A scheduler takes a lock per device and orders requests. One core spends 2.8 us on a 4K read without one, \
             3.4 with mq-deadline, 4.2 with bfq; over many cores one device is held to about 300,000 a second by bfq and \
             500,000 by mq-deadline. A spinning disk gains from order what an NVMe drive has no use for.",
-        evidence: "NVMe with bfq at 2,000 requests a second or more, or with mq-deadline at 100,000, and half of the CPU time, \
-            or a whole processor, in the kernel; a spinning disk with `none` whose requests queue.",
+        evidence: "NVMe with bfq at 2,000 requests a second or more, or with mq-deadline at 100,000, and half of the CPU time in \
+            the kernel, or a tenth of it and a whole processor; a spinning disk with `none` whose requests queue.",
         change: "none on NVMe, mq-deadline or bfq on a spinning disk; per disk, by a udev rule that goes by the class.",
         undo: "Write the old name back.",
     },
@@ -29,7 +29,8 @@ fn find(scene: &Scene) -> Vec<Finding> {
 fn better(scene: &Scene, disk: &Disk) -> Option<&'static str> {
     let per_sec = disk.rates?.ios_per_sec();
     let cpus = scene.window.t1.host.cpus.map_or(1.0, f64::from);
-    let in_kernel = scene.rates.system.cpu_system_pct.is_ok_and(|pct| pct >= 50.0 || pct * cpus >= 100.0);
+    let in_kernel =
+        scene.rates.system.cpu_system_pct.is_ok_and(|pct| pct >= 50.0 || pct >= 10.0 && pct * cpus >= 100.0);
     match (disk.class, disk.scheduler()?) {
         (DiskClass::Nvme, "bfq") if per_sec >= 2_000.0 && in_kernel => Some("none"),
         (DiskClass::Nvme, "mq-deadline") if per_sec >= 100_000.0 && in_kernel => Some("none"),
@@ -49,9 +50,10 @@ fn mismatch(scene: &Scene, disk: &Disk, better: &str) -> Finding {
     let text = format!("{better} is the scheduler for a disk of this class");
     let advice = super::advise::set_queue(disk, "scheduler", better, scheduler, text);
     let user = scene.main_user(disk);
+    let kind = if disk.class == DiskClass::Nvme { "an NVMe disk" } else { "a disk that rotates" };
     Finding {
         confidence: 0.8,
-        summary: format!("{scheduler} is the wrong scheduler for {}, which is {}", disk.name, disk.class.as_str()),
+        summary: format!("{scheduler} is the wrong scheduler for {}, {kind}", disk.name),
         evidence: out,
         advice: vec![
             advice.risk("requests in flight are drained first, for a moment; weights under bfq lose their engine"),

@@ -112,11 +112,11 @@ fn pasted(scene: &Scene) -> Option<Finding> {
         (None, None) => return None,
     };
     let by = if by.is_empty() { "a program".to_owned() } else { quell_units::escape(by.as_bytes()).to_string() };
-    let took: Evidence = evidence(Aspect::Victim, "a sync took", Value::Usec(took_usec), source);
+    let took: Evidence = evidence(Aspect::Victim, "to be on the disk took", Value::Usec(took_usec), source);
     Some(Finding {
         // A neighbour that fills the disk would make a sync as slow: the log does not tell the two apart.
         confidence: 0.5,
-        summary: format!("{by} waited {} for one sync", usec(took_usec)),
+        summary: format!("{by} waited {} for its data to be on the disk", usec(took_usec)),
         evidence: vec![took],
         advice: vec![
             advice(),

@@ -4,7 +4,7 @@ use quell_units::{escape, ratio};
 
 use super::evidence::{disk_subject, evidence, finding, of_disk, of_stall, subject};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::scene::{Disk, PAGE_BYTES, Scene, Workload};
+use super::scene::{Disk, Scene, Workload};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
@@ -30,7 +30,7 @@ fn swap_io(scene: &Scene) -> Option<Finding> {
     let (swapped_in, swapped_out) = (system.swap_in_pages_per_sec.ok()?, system.swap_out_pages_per_sec.ok()?);
     let pages = swapped_in + swapped_out;
     let disk = scene.leaf_disks().find(|disk| holds_swap(scene, disk))?;
-    let share = ratio(pages * PAGE_BYTES, disk.rates?.bytes_per_sec());
+    let share = ratio(pages * scene.page_bytes(), disk.rates?.bytes_per_sec());
     let workload = who_swaps(scene);
     let felt = disk.util_pct >= 20.0 || workload.is_some_and(|workload| workload.stall_ratio() >= 0.1);
     if pages < 50.0 || share < 0.5 || !felt || memory_takes_it(scene) {
@@ -41,7 +41,7 @@ fn swap_io(scene: &Scene) -> Option<Finding> {
         evidence(Aspect::Memory, "swapped out", Value::PerSec(swapped_out), "/proc/vmstat"),
         evidence(
             Aspect::Memory,
-            "of the disk's bytes",
+            "share of the disk's bytes",
             Value::Pct(share.min(1.0) * 100.0),
             "/proc/vmstat, /proc/diskstats",
         ),

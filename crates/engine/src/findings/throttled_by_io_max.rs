@@ -162,7 +162,7 @@ fn of_limit(scene: &Scene, cap: &Cap) -> Vec<Evidence> {
         evidence(Aspect::Limit, "set at", Value::Word(cap.cgroup.to_string()), limit_file.clone()),
         evidence(Aspect::Limit, cap.key.as_str(), per_sec(cap.limit_per_sec), limit_file),
         evidence(Aspect::Limit, "used", per_sec(used), rate_file.clone()),
-        evidence(Aspect::Limit, "of it", Value::Pct(100.0 * used / cap.limit_per_sec), rate_file),
+        evidence(Aspect::Limit, "of the limit", Value::Pct(100.0 * used / cap.limit_per_sec), rate_file),
     ]
 }
 
@@ -173,7 +173,7 @@ fn of_backlog(scene: &Scene, cap: &Cap, bytes: f64, seconds: f64) -> Vec<Evidenc
     let source = scene.cgroup_file(&cap.cgroup, "memory.stat");
     vec![
         evidence(Aspect::Memory, "waits to be written", Value::Bytes(bytes), source.clone()),
-        evidence(Aspect::Memory, "at the limit that takes", Value::Usec(seconds * 1e6), source),
+        evidence(Aspect::Memory, "time to write it at the limit", Value::Usec(seconds * 1e6), source),
     ]
 }
 

@@ -9,6 +9,7 @@ use super::scene::{Disk, Engine, Scene};
 use super::table::Rule;
 use super::workload::{WorkloadKind, identify};
 use crate::shares::{EffectiveShare, bfq_weight_of_systemd, io_weight_of_runtime};
+use crate::snapshot::AskedKey;
 
 pub(super) const RULE: Rule = Rule {
     id: "weight-scale-mismatch",
@@ -78,12 +79,23 @@ fn meant(scene: &Scene, disk: &Disk, engine: Engine, a: &EffectiveShare, b: &Eff
             squeezed.then(|| f64::from(of_a) / f64::from(of_b.max(1)))
         }
         Engine::IoCost => {
-            let container = identify(&a.cgroup, &scene.window.t1).0 == WorkloadKind::Container;
-            let asked = (1..20).map(|n| n * 50).find(|asked| io_weight_of_runtime(*asked) == u64::from(a.weight));
-            let asked = asked.filter(|_| container && b.weight == 100)?;
+            let asked = asked_of_runtime(scene, &a.cgroup, u64::from(a.weight)).filter(|_| b.weight == 100)?;
             Some(quell_units::count(asked) / 100.0)
         }
     }
+}
+
+/// The weight that a container's runtime was asked for and stretched to this one: by its own state, and without that by
+/// the number, where it is what a multiple of ten becomes.
+fn asked_of_runtime(scene: &Scene, path: &CgroupPath, weight: u64) -> Option<u64> {
+    let stretched = |asked: &u64| io_weight_of_runtime(*asked) == weight;
+    let snapshot = &scene.window.t1;
+    if let Some(container) = snapshot.container(path) {
+        let weights = container.asked.iter().filter(|asked| asked.key == AskedKey::Weight && asked.device.is_none());
+        return weights.map(|asked| asked.value).find(stretched);
+    }
+    let is_container = identify(path, snapshot).0 == WorkloadKind::Container;
+    (1..=100).map(|tens| tens * 10).find(stretched).filter(|_| is_container)
 }
 
 fn of_share(scene: &Scene, engine: Engine, row: &EffectiveShare) -> Evidence {

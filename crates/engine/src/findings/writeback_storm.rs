@@ -5,7 +5,7 @@ use quell_units::{count, whole};
 use super::advise;
 use super::evidence::{evidence, finding, of_disk, of_host_backlog, of_share, of_stall, subject};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::scene::{Disk, PAGE_BYTES, Scene, Workload};
+use super::scene::{Disk, Scene, Workload};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
@@ -25,6 +25,10 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
+/// memory.stat's counters lag by as much: the kernel keeps up to 64 pages to itself on each processor
+/// (`MEMCG_CHARGE_BATCH`).
+const STAT_PAGES: f64 = 64.0;
+
 fn find(scene: &Scene) -> Vec<Finding> {
     let Some(limits) = scene.dirty_limits() else { return Vec::new() };
     let over = scene.host_backlog_pages().into_iter().any(|pages| pages >= limits.background_pages);
@@ -40,7 +44,7 @@ fn storm(scene: &Scene, disk: &Disk) -> Option<Finding> {
     let backlog = |workload: &Workload| scene.backlog(&workload.path).map_or(0.0, |backlog| backlog.bytes());
     let (writer, share) = scene
         .users(disk)
-        .filter(|(workload, _)| !workload.is_kernel() && backlog(workload) >= 4.0 * PAGE_BYTES)
+        .filter(|(workload, _)| !workload.is_kernel() && backlog(workload) >= STAT_PAGES * scene.page_bytes())
         // An inner cgroup's backlog is that of its children too, so that one of these goes before it.
         .max_by(|(a, _), (b, _)| b.inner.cmp(&a.inner).then(backlog(a).total_cmp(&backlog(b))))?;
     let capped = scene.caps_over(&writer.path, disk.dev).any(|cap| cap.key.is_write() && cap.reached());
@@ -82,7 +86,7 @@ fn advice(scene: &Scene, writer: &Workload, disk: &Disk) -> Vec<Advice> {
     // What the disk writes in a second, in whole MiB: enough to merge in, short enough to wait for.
     let mib = (per_sec / MIB).round().max(4.0);
     let mut out = vec![advise::cap_at_half(scene, writer, disk)];
-    let background = scene.dirty_limits().map_or(0.0, |limits| count(limits.background_pages) * PAGE_BYTES);
+    let background = scene.dirty_limits().map_or(0.0, |limits| count(limits.background_pages) * scene.page_bytes());
     if mib * MIB < background {
         let system = &scene.window.t1.system;
         let before = match system.dirty_background_bytes.ok().filter(|bytes| bytes.0 > 0) {

@@ -28,7 +28,7 @@ struct Rule {
     /// Its value; `None` where the disk has none.
     value: fn(&Disk) -> Option<Known<String>>,
     judge: fn(&Disk, &str) -> Verdict,
-    /// Whether a layer that hands bios on heeds it too.
+    /// Whether a layer that passes bios on heeds it too.
     layers: bool,
 }
 
@@ -333,6 +333,9 @@ fn rotational(disk: &Disk, value: &str) -> Verdict {
     match disk.class {
         DiskClass::Nvme if spins => Verdict::wrong("no NVMe drive spins: iocost, wbt, swap and btrfs go by it").better("0"),
         _ if spins && model.contains("SSD") => Verdict::wrong(format!("{model} does not spin")).better("0"),
+        DiskClass::Virtual if spins && !acts_on_rotational(disk) => {
+            Verdict::fine("virtio disks say so by default; iocost, bfq and wbt would go by it, and none is on")
+        }
         DiskClass::Virtual if spins => Verdict::questionable(
             "a virtual disk that says it spins gets iocost's model of a spinning disk (370 random IOPS) and wbt's 75 ms",
         )
@@ -343,6 +346,12 @@ fn rotational(disk: &Disk, value: &str) -> Verdict {
         DiskClass::Unknown => Verdict::open(""),
         _ => Verdict::fine(""),
     }
+}
+
+/// Whether anything treats the disk by its rotational flag.
+fn acts_on_rotational(disk: &Disk) -> bool {
+    let bfq = disk.queue.scheduler.as_ref().is_ok_and(|scheduler| &*scheduler.active == "bfq");
+    disk.iocost || bfq || disk.queue.wbt_target_usec.is_ok_and(|usec| usec > 0)
 }
 
 fn write_cache(disk: &Disk, value: &str) -> Verdict {

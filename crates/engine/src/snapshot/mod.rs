@@ -28,7 +28,7 @@ use quell_kfile::pressure::Pressure;
 use quell_kfile::swaps;
 use quell_kfile::vmstat::VmStat;
 use quell_paste::Pasted;
-use quell_units::{Bytes, CgroupPath, DevNum, Gap, Known, Micros, MonoMicros, UnixMicros};
+use quell_units::{Bytes, CgroupPath, DevNum, Gap, Known, Micros, MonoMicros, UnixMicros, count};
 use serde::{Deserialize, Serialize};
 
 /// All that was read at one moment.
@@ -159,6 +159,23 @@ pub struct System {
     pub swaps: Known<Vec<swaps::Row>>,
 }
 
+impl System {
+    /// The size of a page of memory: what is mapped, in bytes over in pages, to the nearest power of two. 4 KiB where one of
+    /// the two is not known, as on x86-64 and most of arm64.
+    ///
+    /// No file tells it by itself. The two are read a moment apart; only a factor of 1.4 between them would tell wrong.
+    #[must_use]
+    pub fn page_bytes(&self) -> f64 {
+        const USUAL: f64 = 4096.0;
+        let told = || {
+            let bytes = self.meminfo.as_ref().ok()?.mapped_bytes?.get();
+            let pages = self.vmstat.as_ref().ok()?.mapped_pages.filter(|pages| *pages > 0)?;
+            Some(count(bytes) / count(pages))
+        };
+        told().map_or(USUAL, |bytes| bytes.log2().round().exp2().clamp(USUAL, 65_536.0))
+    }
+}
+
 /// What could not be read, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
@@ -187,6 +204,13 @@ impl Snapshot {
     pub fn device(&self, dev: DevNum) -> Option<&Device> {
         let at = self.devices.binary_search_by_key(&dev, |device| device.dev).ok()?;
         self.devices.get(at)
+    }
+
+    /// The requests in flight at a disk, its partitions' included: recent kernels count a partition's there alone.
+    #[must_use]
+    pub fn in_flight(&self, disk: &Device) -> u64 {
+        let of_partitions = self.partitions(disk.dev).map(|part| part.counters.in_flight).fold(0, u64::saturating_add);
+        disk.counters.in_flight.max(of_partitions)
     }
 
     /// The cgroup at this path.

@@ -49,7 +49,7 @@ pub struct Look {
 pub struct DiskLook {
     /// The disk.
     pub dev: DevNum,
-    /// Requests in flight.
+    /// Requests in flight, its partitions' included.
     pub in_flight: u64,
     /// Requests completed since boot: reads, writes, discards and flushes.
     pub completed: u64,

@@ -167,7 +167,7 @@ impl<'a> Stack<'a> {
             true => (Vec::new(), "this kernel has no io.latency"),
             false => (
                 self.request_disks(),
-                "it holds requests back; a target on dm or md is taken and does nothing. Microseconds; siblings alone \
+                "it holds requests back; it hooks into requests, so a target on dm or md has nothing to hold. Microseconds; siblings alone \
                  make room",
             ),
         };
@@ -179,7 +179,7 @@ impl<'a> Stack<'a> {
         let why = if paths.is_empty() {
             "requests are ordered where they are made; a switch drains those in flight first".to_owned()
         } else {
-            format!("the head hands bios on: each path has its own, {}", paths.join(", "))
+            format!("the head passes bios on: each path has its own, {}", paths.join(", "))
         };
         let at = self.request_disks();
         Acts { knob: "queue/scheduler", at, why }

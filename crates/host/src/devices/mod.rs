@@ -108,11 +108,16 @@ impl Devices {
 
     /// What each whole disk has in flight and has completed, of the counters last read.
     pub(crate) fn look(&self) -> Vec<DiskLook> {
-        let is_partition = |row: &diskstats::Row| self.place(row.dev).is_some_and(|place| place.partition_of.is_some());
-        let disks = self.rows.iter().filter(|row| !is_partition(row));
+        let disk_of = |row: &diskstats::Row| self.place(row.dev).and_then(|place| place.partition_of);
+        let disks = self.rows.iter().filter(|row| disk_of(row).is_none());
+        // As `Snapshot::in_flight`: recent kernels count a partition's requests there alone.
+        let in_partitions = |dev: DevNum| {
+            let partitions = self.rows.iter().filter(|row| disk_of(row) == Some(dev));
+            partitions.map(|row| row.counters.in_flight).fold(0, u64::saturating_add)
+        };
         let look = |diskstats::Row { dev, counters, .. }: &diskstats::Row| DiskLook {
             dev: *dev,
-            in_flight: counters.in_flight,
+            in_flight: counters.in_flight.max(in_partitions(*dev)),
             completed: counters.completed(),
             bytes: Some(counters.read.sectors.bytes().saturating_add(counters.write.sectors.bytes())),
         };

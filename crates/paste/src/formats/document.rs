@@ -20,6 +20,14 @@ type Take = fn(&Value, &mut Pasted) -> bool;
 
 static KINDS: [Take; 4] = [fio_json::take, docker_inspect::take, lsblk_json::take, limits_json::take];
 
+/// A key that only one tool's documents have, and what they are called.
+const NAMES: [(&str, &str); 4] = [
+    ("\"fio version\"", "fio JSON"),
+    ("\"jobname\"", "fio JSON"),
+    ("\"HostConfig\"", "docker inspect"),
+    ("\"blockdevices\"", "lsblk JSON"),
+];
+
 fn open(line: &Line) -> Option<Box<dyn Open>> {
     let text = line.text.trim_start();
     // A part cut out of an object starts with a key whose value is an object or a list.
@@ -80,6 +88,10 @@ impl Open for Document {
         }
         self.add(line.text);
         true
+    }
+
+    fn name(&self) -> Option<&'static str> {
+        NAMES.iter().find(|(key, _)| self.text.contains(key)).map(|(_, name)| *name)
     }
 
     fn close(self: Box<Self>, pasted: &mut Pasted) {

@@ -39,6 +39,11 @@ pub(crate) trait Open {
     /// Takes the next line, or leaves it: then the piece is over.
     fn take(&mut self, line: &Line) -> bool;
 
+    /// What the piece turned out to be, where the format's own name says less.
+    fn name(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Puts what was read into the paste's facts. Called once, at the piece's end.
     fn close(self: Box<Self>, pasted: &mut Pasted);
 }

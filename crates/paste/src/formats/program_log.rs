@@ -20,7 +20,7 @@ struct Message {
 
 /// What a message tells.
 enum Says {
-    /// A sync took so long: the time behind these words.
+    /// What was written took so long to be on the disk: the time behind these words.
     Sync(&'static str),
     /// A sync took longer than this many seconds, which the program does not tell more exactly.
     SyncOver(f64),
@@ -45,13 +45,13 @@ static MESSAGES: &[Message] = &[
     message("cockroach", &["disk slowness detected", "ongoing for"], Says::Stuck("ongoing for ")),
     message("cockroach", &["disk stall detected", "ongoing for"], Says::Stuck("ongoing for ")),
     message("cockroach", &["disk stall detected"], Says::Slow),
+    // A round of page writes up to the last sync.
     message("mysqld", &["page_cleaner", "intended loop took"], Says::Sync("intended loop took ")),
     message("redis-server", &["Asynchronous AOF fsync is taking too long"], Says::SyncOver(2.0)),
     message("postgres", &["checkpoint complete", "longest="], Says::Sync("longest=")),
     message("elasticsearch", &["health check of [", "] took ["], Says::Sync("] took [")),
     message("elasticsearch", &["writing cluster state took ["], Says::Sync("took [")),
     message("mongod", &["Slow query", "durationMillis"], Says::Slow),
-    message("consul", &["raft", "Rollback in", "fsync"], Says::Slow),
 ];
 
 /// A sync that took less than this says nothing: databases log some that are none too long.
@@ -74,10 +74,6 @@ impl Open for Log {
         if let Some((_, rest)) = line.text.split_once("99th percentile of fsync is ") {
             self.sync_p99_usec = rest.split_ascii_whitespace().next().and_then(decimal).map(|ns| ns / 1000.0);
             return self.sync_p99_usec.is_some();
-        }
-        if line.text.len() > 3 && line.text.trim().bytes().all(|b| matches!(b, b'-' | b'=')) {
-            // A rule between two outputs.
-            return true;
         }
         let has_all = |message: &&Message| message.words.iter().all(|words| line.text.contains(words));
         for message in MESSAGES.iter().filter(has_all) {

@@ -160,8 +160,7 @@ fn statement(text: &str) -> Option<Statement> {
         return Some(Statement::ControllerMissing { by: program(), controller });
     }
     if let Some(version) = wanted_version(&lower) {
-        let by = if lower.contains("resource group") { "Greenplum".to_owned() } else { program() };
-        return Some(Statement::WantsCgroup { by, version });
+        return Some(Statement::WantsCgroup { by: program(), version });
     }
     // The last of several files in a line is the one that the error at its end is about.
     let words = text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '(' | ')' | ','));
@@ -298,7 +297,7 @@ mod tests {
         );
         assert_eq!(
             one("WARNING:  resource group io limit only can be used in cgroup v2.\n"),
-            Some(Statement::WantsCgroup { by: "Greenplum".into(), version: 2 })
+            Some(Statement::WantsCgroup { by: String::new(), version: 2 })
         );
         assert_eq!(
             one("Cannot read from file '/proc/pressure/cpu' on fd 91 (errno 95, Operation not supported)\n"),

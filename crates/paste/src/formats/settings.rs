@@ -2,7 +2,7 @@
 
 use crate::formats::{Format, Open};
 use crate::line::Line;
-use crate::number::{bytes, decimal};
+use crate::number::decimal;
 use crate::pasted::{Pasted, Statement};
 use quell_units::whole;
 
@@ -103,6 +103,20 @@ fn thousands(text: &str) -> Option<u64> {
     Some(whole(decimal(number)? * scale))
 }
 
+/// A size as docker and its kin read it: every suffix counts in 1,024, `10mb` and `10MB` as well (go-units, RAMInBytes).
+fn of_runtime(text: &str) -> Option<u64> {
+    let lower = text.to_ascii_lowercase();
+    let number = lower.trim_end_matches('b').trim_end_matches('i');
+    let (number, power) = match number.char_indices().last()? {
+        (at, 'k') => (number.get(..at)?, 1),
+        (at, 'm') => (number.get(..at)?, 2),
+        (at, 'g') => (number.get(..at)?, 3),
+        (at, 't') => (number.get(..at)?, 4),
+        _ => (number, 0),
+    };
+    Some(whole(decimal(number.trim_end())? * 1024.0_f64.powi(power)))
+}
+
 /// Options of a runtime's command line, and io.max's key for each.
 const RUN_LIMITS: [(&str, &str); 4] = [
     ("--device-read-bps", "rbps"),
@@ -145,10 +159,10 @@ fn run(text: &str) -> Vec<Statement> {
         let value = value.trim_matches(['\'', '"', '\\']);
         if let Some((_, key)) = RUN_LIMITS.iter().find(|(option, _)| option == word) {
             if let Some((device, amount)) = value.rsplit_once(':')
-                && let Some(amount) = bytes(amount)
+                && let Some(value) = of_runtime(amount)
             {
                 let (device, key) = (device.to_owned(), (*key).to_owned());
-                out.push(Statement::LimitAsked { by: by.clone(), device, key, value: whole(amount) });
+                out.push(Statement::LimitAsked { by: by.clone(), device, key, value });
             }
         } else if matches!(*word, "--blkio-weight" | "--blkio-weight-device") {
             let (device, weight) = value.rsplit_once(':').unwrap_or(("", value));
@@ -193,5 +207,15 @@ mod tests {
         assert_eq!(pasted.statements.first(), Some(&asked("docker", "/dev/sda2", "rbps", 10 << 20)));
         assert_eq!(pasted.statements.get(1), Some(&asked("docker", "/dev/sdb", "wiops", 100)));
         assert_eq!(pasted.statements.len(), 3);
+        let of_the_manual = read("docker run -it --device-write-bps /dev/sda4:1mb alpine\n");
+        assert_eq!(of_the_manual.statements, [asked("docker", "/dev/sda4", "wbps", 1 << 20)]);
+    }
+
+    #[test]
+    fn sizes_of_a_runtime_count_in_1024_whatever_their_suffix() {
+        for (text, bytes) in [("1mb", 1 << 20), ("10MB", 10 << 20), ("2k", 2048), ("1.5GiB", 3 << 29), ("300", 300)] {
+            assert_eq!(super::of_runtime(text), Some(bytes), "{text}");
+        }
+        assert_eq!((super::of_runtime("fast"), super::of_runtime("")), (None, None));
     }
 }

@@ -215,16 +215,16 @@ fn disk<'a>(window: &'a Window, rates: &'a Rates, device: &'a Device) -> Disk<'a
         leaf: device.slaves.is_empty() && !is_no_disk(device),
         // What is in flight counts as busy and has no ticks yet: it explains any difference.
         trust: own
-            .filter(|_| device.counters.in_flight == 0)
+            .filter(|_| now.in_flight(device) == 0)
             .map_or(Trust::Trusted, |rates| trust(rates, window.pasted.is_some())),
         shares: Vec::new(),
     }
 }
 
 fn always_in_flight(window: &Window, device: &Device) -> bool {
-    let before = window.t0.device(device.dev).map_or(0, |was| was.counters.in_flight);
+    let before = window.t0.device(device.dev).map_or(0, |was| window.t0.in_flight(was));
     let mut between = window.looks.iter().flat_map(|look| &look.disks).filter(|look| look.dev == device.dev);
-    before > 0 && device.counters.in_flight > 0 && between.all(|look| look.in_flight > 0)
+    before > 0 && window.t1.in_flight(device) > 0 && between.all(|look| look.in_flight > 0)
 }
 
 /// Devices that no disk lies behind: memory, and loop devices and drives without a file or medium.

@@ -32,9 +32,6 @@ use crate::findings::workload::identify;
 use crate::rates::Rates;
 use crate::snapshot::{Cgroup, CgroupConfig, Filesystem, Window};
 
-/// The size of a page of memory on every machine quell runs on today (x86-64, and arm64 as distributions build it).
-pub const PAGE_BYTES: f64 = 4096.0;
-
 /// The window's disks, workloads, limits and waits.
 #[derive(Debug)]
 pub struct Scene<'a> {
@@ -51,6 +48,12 @@ pub struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
+    /// The size of a page of memory, by [`System::page_bytes`](crate::snapshot::System::page_bytes).
+    #[must_use]
+    pub fn page_bytes(&self) -> f64 {
+        self.window.t1.system.page_bytes()
+    }
+
     /// Joins a window and its rates.
     #[must_use]
     pub fn of(window: &'a Window, rates: &'a Rates) -> Self {

@@ -192,7 +192,7 @@ impl<'a> Tree<'a> {
             path: cgroup.path.clone(),
             id: cgroup.id,
             kind,
-            name: if cgroup.path.is_root() { "the kernel and the root cgroup".into() } else { name },
+            name: if cgroup.path.is_root() { "the kernel (root cgroup)".into() } else { name },
             io: rows.iter().map(|row| own(row, children)).collect(),
             io_counted: cgroup.io.is_ok(),
             inner: !children.is_empty(),
