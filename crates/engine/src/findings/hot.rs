@@ -139,10 +139,10 @@ fn of_file(hot: &Hot, aspect: Aspect) -> Evidence {
         Written::Anew => "cut and written anew".into(),
     };
     let place = match file.is_in_layer() {
-        true => "in the container's writable layer".to_owned(),
+        true => "in its writable layer".to_owned(),
         false => format!("on {}", file.fs_type),
     };
-    let text = format!("{} · {how} · {place}", file.path);
+    let text = format!("{}, {how}, {place}", file.path);
     evidence(aspect, "hot file", Value::Word(text), format!("/proc/{}/fd/{}", file.pid, file.fd))
 }
 
@@ -302,7 +302,7 @@ mod tests {
         let mut host = host();
         open(&mut host, &file("/var/log/app.log", "overlay", 1), |now| now.size = Bytes((1 + SECONDS * 3) * MIB));
         let (told, advice) = said(&host);
-        assert_eq!(told, ["culprit hot file /var/log/app.log · 3.00 MiB/s · in the container's writable layer"]);
+        assert_eq!(told, ["culprit hot file /var/log/app.log, 3.00 MiB/s, in its writable layer"]);
         assert!(
             advice[0].contains("keep /var/log out of the writable layer: a volume (-v NAME:/var/log)"),
             "{advice:?}"
@@ -339,8 +339,8 @@ mod tests {
         }
         let (told, advice) = said(&host);
         let paths: Vec<&str> = told.iter().map(|text| text.split(' ').nth(3).unwrap()).collect();
-        assert_eq!(paths, ["/data/2", "/data/3", "/data/4"]);
-        assert!(told[0].ends_with("5.00 MiB/s · on ext4") && advice.is_empty(), "{told:?} {advice:?}");
+        assert_eq!(paths, ["/data/2,", "/data/3,", "/data/4,"]);
+        assert!(told[0].ends_with("5.00 MiB/s, on ext4") && advice.is_empty(), "{told:?} {advice:?}");
     }
 
     #[test]
