@@ -4,7 +4,12 @@
 //! same on every machine. The README's own examples run with them. `TRYCMD=overwrite cargo test -p quell --test golden` writes what is printed now; read the
 //! difference before committing it.
 
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail by panicking, as tests do")]
+
 use std::path::Path;
+
+/// A container's whole id.
+const BACKUP: &str = "3f5c9d2ab1e03f5c9d2ab1e03f5c9d2ab1e03f5c9d2ab1e03f5c9d2ab1e03f5c";
 
 const CAPTURES: [&str; 9] = [
     "02-healthy-busy",
@@ -46,6 +51,8 @@ fn commands_print_what_is_written_down() {
     let diskstats = replugged.join("t1/proc/diskstats");
     let text = std::fs::read_to_string(&diskstats).unwrap().replace(" vdb 1 ", " vdb 0 ");
     std::fs::write(diskstats, text).unwrap();
+    let docker = quell::archive::unpack(&packed("08-noisy-neighbour"), &dir.path().join("docker")).unwrap();
+    make_docker(&docker);
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/cases");
     for name in CASES {
         std::fs::copy(cases.join(name).join("input.txt"), dir.path().join(format!("{name}.txt"))).unwrap();
@@ -68,5 +75,50 @@ fn commands_print_what_is_written_down() {
             cases.case(here.join("../../README.md"));
         }
         cases.run();
+    }
+}
+
+/// Makes the two tenants of a capture docker's containers, with what a capture holds of the files that one writes: two in
+/// its writable layer, one in a volume, and its json log.
+fn make_docker(capture: &Path) {
+    for (moment, written_mib) in [("t0", 0), ("t1", 9)] {
+        let root = capture.join(moment);
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let cgroups = root.join("sys/fs/cgroup");
+        std::fs::rename(cgroups.join("tenants"), cgroups.join("docker")).unwrap();
+        std::fs::rename(cgroups.join("docker/hog"), cgroups.join("docker").join(BACKUP)).unwrap();
+        for (pids, cgroup) in [([82, 86], "docker/victim".to_owned()), ([83, 87], format!("docker/{BACKUP}"))] {
+            pids.iter().for_each(|pid| write(&format!("proc/{pid}/cgroup"), &format!("0::/{cgroup}\n")));
+        }
+        write("etc/docker/daemon.json", r#"{"data-root":"/mnt/data/docker"}"#);
+        let dir = format!("mnt/data/docker/containers/{BACKUP}");
+        let log = format!("{BACKUP}-json.log");
+        let config = format!(r#"{{"Name":"/backup","Driver":"overlay2","LogPath":"/{dir}/{log}"}}"#);
+        write(&format!("{dir}/config.v2.json"), &config);
+        let host = r#"{"LogConfig":{"Type":"json-file","Config":{}},"StorageOpt":{"size":"20G"}}"#;
+        write(&format!("{dir}/hostconfig.json"), host);
+        let mib = |at_first: u64, per_step: u64| (at_first + written_mib * per_step) << 20;
+        write(&format!("{dir}/.stat.{log}"), &format!("253:1 7 {} {written_mib}\n", mib(3277, 2)));
+        write(&format!("mnt/data/docker/image/overlay2/layerdb/mounts/{BACKUP}/mount-id"), "1c7d");
+        write(
+            "proc/87/mountinfo",
+            "900 1 0:60 / / rw - overlay overlay rw\n901 900 253:1 /in /data rw - ext4 /dev/vda1 rw\n",
+        );
+        let files = [
+            (3, "/var/log/backup/progress.log", 900, mib(100, 4)),
+            (4, "/var/cache/index.db", 900, 64 << 20),
+            (5, "/data/archive.tar", 901, mib(5000, 40)),
+        ];
+        for (fd, path, mount, size) in files {
+            std::fs::create_dir_all(root.join("proc/87/fd")).unwrap();
+            std::os::unix::fs::symlink(path, root.join(format!("proc/87/fd/{fd}"))).unwrap();
+            write(&format!("proc/87/fdinfo/{fd}"), &format!("pos:\t0\nflags:\t0100002\nmnt_id:\t{mount}\n"));
+            let dev = if mount == 900 { "0:60" } else { "253:1" };
+            write(&format!("proc/87/fd/.stat.{fd}"), &format!("{dev} {fd} {size} {written_mib}\n"));
+        }
     }
 }

@@ -183,6 +183,32 @@ fn a_controller_that_stops_above_a_unit_is_asked_of_systemd() {
 }
 
 #[test]
+fn a_container_s_log_and_writable_layer_are_told_where_somebody_asks_for_it() {
+    let host = host();
+    let dir = format!("var/lib/docker/containers/{CONTAINER}");
+    let log = format!("{CONTAINER}-json.log");
+    let config = format!(r#"{{"Name":"/web","Driver":"overlay2","LogPath":"/{dir}/{log}"}}"#);
+    host.file(&format!("{dir}/config.v2.json"), &config);
+    host.file(&format!("{dir}/hostconfig.json"), r#"{"LogConfig":{"Type":"json-file"},"StorageOpt":{"size":"20G"}}"#);
+    host.file(&format!("{dir}/.stat.{log}"), "259:1 7 5000000000 1\n");
+    host.file(&format!("var/lib/docker/image/overlay2/layerdb/mounts/{CONTAINER}/mount-id"), "1c7d");
+    host.file("var/lib/docker/overlay2/1c7d/diff/var/log/app.log", "a line\n");
+    let kept = host.json(&["cgroup", "show", "docker/web"])["kept"].clone();
+    assert_eq!((&kept["log"]["size_bytes"], &kept["log"]["rotated"]), (&5_000_000_000_u64.into(), &false.into()));
+    let layer = &kept["writable_layer"];
+    assert_eq!(layer["upper_dir"], "/var/lib/docker/overlay2/1c7d/diff");
+    assert_eq!((&layer["inodes"], &layer["cut"]), (&4.into(), &false.into()));
+    assert_eq!((&layer["size_asked_bytes"], &layer["quota"]), (&(20_u64 << 30).into(), &"holds".into()));
+    let (_, text) = host.run(&["cgroup", "show", "docker/web"]);
+    assert!(text.contains("json-file, 4.66 GiB, never begun anew: no max-size"), "{text}");
+    assert!(text.contains(" in 4 inodes") && text.contains("held to 20.0 GiB by a project quota"), "{text}");
+    host.file(&format!("{dir}/hostconfig.json"), r#"{"LogConfig":{"Type":"json-file","Config":{"max-size":"10m"}}}"#);
+    let (_, text) = host.run(&["cgroup", "show", "docker/web"]);
+    assert!(text.contains("begun anew at 9.54 MiB") && text.contains("no size was asked for; storage-opt"), "{text}");
+    assert_eq!(host.json(&["cgroup", "show", "cgroup/"])["kept"], Value::Null);
+}
+
+#[test]
 fn a_page_fits_into_80_columns_but_for_commands_and_names() {
     let host = host();
     let fits = |line: &&str| line.chars().count() > 80 && !line.contains("echo ") && !line.contains(CONTAINER);

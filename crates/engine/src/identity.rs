@@ -192,6 +192,26 @@ fn unit_name(path: &CgroupPath) -> Option<String> {
     (unit == path.name() || is_whole).then(|| escape(unit).into_owned())
 }
 
+/// A container of which a test says the rest.
+#[cfg(test)]
+pub(super) fn container(cgroup: &str) -> Container {
+    Container {
+        cgroup: CgroupPath::new(cgroup.as_bytes()).unwrap(),
+        runtime: "docker".into(),
+        id: "0123456789abcdef".repeat(4),
+        name: None,
+        image: None,
+        pod: None,
+        asked: Vec::new(),
+        upper_dir: None,
+        storage_size: None,
+        log_driver: None,
+        log_path: None,
+        log_size_max: None,
+        log_size: None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,23 +226,6 @@ mod tests {
 
     fn named(text: &str) -> (WorkloadKind, String) {
         identify(&path(text), &Written::new().window.t1)
-    }
-
-    fn container(cgroup: &str) -> Container {
-        Container {
-            cgroup: path(cgroup),
-            runtime: "docker".into(),
-            id: ID.into(),
-            name: None,
-            image: None,
-            pod: None,
-            asked: Vec::new(),
-            upper_dir: None,
-            storage_size: None,
-            log_driver: None,
-            log_path: None,
-            log_size_max: None,
-        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::error::HostError;
 use crate::gaps::{Gaps, Of};
 use crate::mounts;
 use crate::names::Names;
+use crate::open_files;
 use crate::reader::{Reader, join};
 use crate::superblocks;
 use crate::system::{read_host, read_system};
@@ -134,8 +135,13 @@ impl Machine {
             gaps.missing("cgroups", Of::Host, Gap::NotInKernel, || "");
         }
         let cgroups = cgroups.unwrap_or_default();
-        let (containers, pods) =
+        let (mut containers, pods) =
             self.names.read(&mut self.reader, &cgroups, full.then_some(mounts.as_slice()), &mut gaps);
+        let mut files = Vec::new();
+        if full {
+            files = open_files::read_open_files(&mut self.reader, &tasks, &containers, &mut gaps);
+            open_files::read_log_sizes(&mut self.reader, &mut containers, &mut gaps);
+        }
         let gaps = gaps.into_missing();
         let cost = spent(cost, self.cost());
         Snapshot {
@@ -147,6 +153,7 @@ impl Machine {
             containers,
             pods,
             tasks,
+            open_files: files,
             filesystems,
             mounts: mounted,
             on_disk,

@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, FileType, RawDir, SeekFrom, fstat, seek, statat};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, read, retry_on_intr};
 
 use crate::error::HostError;
+use crate::file_stat::{FileStat, STAT};
 use crate::recording::Recording;
 use crate::root::{Root, link_target};
 
@@ -113,6 +114,40 @@ impl Reader {
         let flags = if nowait { ReadWriteFlags::NOWAIT } else { ReadWriteFlags::empty() };
         let len = retry_on_intr(|| preadv2(&device, &mut room, 0, flags))?;
         Ok(self.buffer.get(..len).unwrap_or_default())
+    }
+
+    /// Reads a file that a recording keeps only if its caller finds it worth keeping, and then by the caller's hand.
+    pub(crate) fn read_unkept(&mut self, path: &[u8]) -> Result<&[u8], Errno> {
+        self.files = self.files.saturating_add(1);
+        let len = self.root.open(path).and_then(|file| self.fill(&file, FILE_BYTES_MAX))?;
+        Ok(self.buffer.get(..len).unwrap_or_default())
+    }
+
+    /// What `stat` tells of a regular file in an open directory, links followed; of a captured tree, what it holds of that.
+    /// No recording keeps it: whether the file matters is the caller's to say.
+    pub(crate) fn stat_in(&mut self, dir: &OwnedFd, name: &[u8]) -> Result<FileStat, Errno> {
+        self.files = self.files.saturating_add(1);
+        if !self.root.is_captured() {
+            return FileStat::ask(dir, name);
+        }
+        let kept = self.root.open_in(dir, &[STAT, name].concat())?;
+        let len = self.fill(&kept, BUFFER_BYTES)?;
+        FileStat::parse(self.buffer.get(..len).unwrap_or_default()).ok_or(Errno::INVAL)
+    }
+
+    /// As [`Self::stat_in`], of a file by its path below the root, and kept by a recording.
+    pub(crate) fn stat(&mut self, path: &[u8]) -> Result<FileStat, Errno> {
+        let at = path.iter().rposition(|&b| b == b'/').map_or(0, |slash| slash + 1);
+        let (dir, name) = path.split_at(at);
+        let stat = self.root.open_dir(dir).and_then(|open| self.stat_in(&open, name));
+        if let Some(recording) = &mut self.recording {
+            let kept = [dir, STAT, name].concat();
+            match &stat {
+                Ok(stat) => recording.file(&kept, stat.render().as_bytes()),
+                Err(errno) => recording.failed(&kept, *errno),
+            }
+        }
+        stat
     }
 
     /// Reads a file that holds more than may be kept, and gives what `reduce` leaves of it. A recording gets no more.

@@ -31,6 +31,7 @@ pub mod memory_stat;
 pub mod mountinfo;
 mod names;
 pub mod pid_cgroup;
+pub mod pid_fdinfo;
 pub mod pid_io;
 pub mod pid_stat;
 pub mod pid_status;

@@ -12,7 +12,7 @@ use crate::doc::cgroup::{show, tree};
 use crate::error::{Exit, Failure};
 use crate::render::cgroup as render;
 use crate::screen::Screen;
-use crate::source::Source;
+use crate::source::{Source, followed};
 use crate::target::Target;
 
 pub(super) fn run(args: &CgroupArgs, screen: &Screen, out: &mut dyn Write) -> Result<Exit, Failure> {
@@ -45,7 +45,14 @@ fn show_one(args: &CgroupShowArgs, screen: &Screen, out: &mut dyn Write) -> Resu
     let path = find(&args.target, &snapshot)?;
     let files = machine.cgroup_details(&path);
     let gone = || Failure::usage(format!("no such cgroup: {path}"));
-    let document = show::Document::of(&snapshot, &path, files).ok_or_else(gone)?;
+    let upper = snapshot.container(&path).and_then(|container| container.upper_dir.as_deref());
+    let layer = upper.map(|upper| {
+        // Docker's directory may have been moved to another disk and left as a link.
+        let upper = followed(&mut machine, upper);
+        let usage = machine.layer_usage(&upper);
+        (upper, usage)
+    });
+    let document = show::Document::of(&snapshot, &path, files, layer).ok_or_else(gone)?;
     if args.json {
         print_json(&document, out)?;
     } else {

@@ -404,7 +404,7 @@ fn unseen(snapshot: &Snapshot) -> Vec<Unseen> {
     snapshot.mounts.iter().filter_map(unseen).collect()
 }
 
-const fn quota_word(quota: settings::LayerQuota) -> &'static str {
+pub(super) const fn quota_word(quota: settings::LayerQuota) -> &'static str {
     match quota {
         settings::LayerQuota::Holds => "holds",
         settings::LayerQuota::CountedOnly => "counted-only",

@@ -6,6 +6,7 @@
 mod advise;
 mod evidence;
 mod finding;
+mod hot;
 mod program;
 mod rank;
 mod scene;

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::finding::{Aspect, Evidence, Finding, Severity, Value};
+use super::hot;
 use super::program;
 use super::scene::Scene;
 use super::table::{Over, RULES, rule};
@@ -29,6 +30,7 @@ pub fn find(scene: &Scene) -> Vec<Finding> {
     }
     for finding in &mut all {
         program::add_hints(scene, finding);
+        hot::add_hot_files(scene, finding);
         name_the_table(scene, finding);
     }
     all

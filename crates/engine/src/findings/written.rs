@@ -273,6 +273,7 @@ pub(crate) fn snapshot(seconds: u64) -> Snapshot {
         containers: Vec::new(),
         pods: Vec::new(),
         tasks: Vec::new(),
+        open_files: Vec::new(),
         filesystems: Vec::new(),
         mounts: Vec::new(),
         on_disk: Vec::new(),

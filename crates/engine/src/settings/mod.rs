@@ -12,7 +12,7 @@ mod tests;
 
 pub use filesystem::{FsReport, filesystems};
 pub use queue::queue;
-pub use quota::{LayerQuota, writable_layer_quota};
+pub use quota::{LayerQuota, layer_quota, writable_layer_quota};
 
 /// What a setting is worth on the device it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

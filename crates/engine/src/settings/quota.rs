@@ -40,10 +40,16 @@ impl LayerQuota {
 #[must_use]
 pub fn writable_layer_quota(overlay: &Mount, snapshot: &Snapshot) -> Option<LayerQuota> {
     let upper = overlay.upper_dir.as_deref().filter(|_| overlay.fs_type == "overlay")?;
-    let below = locate(upper, snapshot).and_then(|place| place.mount_point);
+    Some(layer_quota(upper, snapshot))
+}
+
+/// Whether a runtime can limit what is written to the upper directory of an overlay.
+#[must_use]
+pub fn layer_quota(upper_dir: &str, snapshot: &Snapshot) -> LayerQuota {
+    let below = locate(upper_dir, snapshot).and_then(|place| place.mount_point);
     // The later of two mounts on one point is the one that is seen.
     let below = below.and_then(|point| snapshot.mounts.iter().rfind(|mount| mount.mount_point == point));
-    Some(match below {
+    match below {
         None => LayerQuota::Unseen,
         Some(below) if below.fs_type == "overlay" => LayerQuota::Unseen,
         Some(below) if below.fs_type != "xfs" => LayerQuota::OtherFilesystem,
@@ -55,5 +61,5 @@ pub fn writable_layer_quota(overlay: &Mount, snapshot: &Snapshot) -> Option<Laye
                 _ => LayerQuota::Off,
             }
         }
-    })
+    }
 }

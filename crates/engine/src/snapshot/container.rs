@@ -33,6 +33,25 @@ pub struct Container {
     pub log_path: Option<String>,
     /// The size at which that file is begun anew.
     pub log_size_max: Option<Bytes>,
+    /// The size of docker's json log now. `None` for any other log, and in a snapshot of counters alone.
+    #[serde(default)]
+    pub log_size: Option<Bytes>,
+}
+
+impl Container {
+    /// Whether its output goes to a file that docker never begins anew: a json log that was given no size.
+    ///
+    /// The kubelet keeps the logs of the other runtimes to a size, and docker's other drivers have one of their own.
+    #[must_use]
+    pub fn log_grows_without_end(&self) -> bool {
+        self.has_json_log() && self.log_size_max.is_none()
+    }
+
+    /// Whether its output goes to docker's json log.
+    #[must_use]
+    pub fn has_json_log(&self) -> bool {
+        self.runtime == "docker" && self.log_driver.as_deref() == Some("json-file")
+    }
 }
 
 /// A container's place in a pod of Kubernetes.

@@ -10,6 +10,7 @@ mod cgroup;
 mod container;
 mod device;
 mod mount;
+mod open_file;
 mod task;
 
 pub use cgroup::{Cgroup, CgroupConfig};
@@ -18,6 +19,7 @@ pub use device::{
     Device, DeviceMapper, Filesystem, HardwareQueue, MultiDisk, NvmePath, Queue, QueueDetail, Setting, Wbt,
 };
 pub use mount::{Mount, OnDisk, Partition};
+pub use open_file::OpenFile;
 pub use task::{DiskLook, Look, Task};
 
 use quell_kfile::cpu_times::CpuTimes;
@@ -50,6 +52,9 @@ pub struct Snapshot {
     pub pods: Vec<Pod>,
     /// Every process, and every thread in uninterruptible sleep. Empty in a snapshot of counters alone.
     pub tasks: Vec<Task>,
+    /// The files that containers have open for writing, within bounds. Empty in a snapshot of counters alone.
+    #[serde(default)]
+    pub open_files: Vec<OpenFile>,
     /// Every mounted file system with a block device below it.
     pub filesystems: Vec<Filesystem>,
     /// Every mount, in the order in which they were made. Empty in a snapshot of counters alone.

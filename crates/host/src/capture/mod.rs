@@ -1,9 +1,10 @@
 //! Captures: a tree of the files that a snapshot was made from, to be read again elsewhere.
 //!
 //! The snapshot is taken as always while the reader keeps what it sees, so a capture holds what quell reads and
-//! nothing else. Three small files of quell's own are added, because a copy cannot hold what they say: the times of
-//! the groups of files, the inode of each cgroup, and for a file that could not be read a link to `errno:N`. Both
-//! moments are taken before the first byte is written: a capture must not write to the disk whose trouble it records.
+//! nothing else. Four kinds of small files of quell's own are added, because a copy cannot hold what they say: the times of
+//! the groups of files, the inode of each cgroup, the size and times of a file that a container writes (`.stat.NAME`), and
+//! for a file that could not be read a link to `errno:N`. Both moments are taken before the first byte is written: a
+//! capture must not write to the disk whose trouble it records.
 
 mod names;
 mod scrub;

@@ -11,6 +11,7 @@ use super::names::{Names, model, node};
 use super::state;
 use crate::cgroups::INODE;
 use crate::clock::{CLOCK, UPTIME_END};
+use crate::file_stat::STAT;
 use crate::recording::{Recording, Seen};
 
 /// The neutral names of one capture, the same in all its files and at both moments.
@@ -79,6 +80,7 @@ impl Scrub {
                         continue;
                     }
                 },
+                Seen::Link(target) if is_descriptor(&path) => Seen::Link(open_file(&mut self.names, &target)),
                 // The rest holds no name: cgroup files speak of devices by number, links lead to places in /sys.
                 other => other,
             };
@@ -147,7 +149,7 @@ fn content(path: &[u8]) -> Content {
         [.., name] if *name == INODE.as_bytes() => Content::Plain,
         [b"proc", b"sys", b"kernel", b"hostname"] => Content::HostName,
         [b"proc", b"sys", b"kernel", b"osrelease"] | [b"proc", b"sys", b"vm", _] => Content::Plain,
-        [b"proc", b"self", b"mountinfo"] => Content::Mounts,
+        [b"proc", _, b"mountinfo"] => Content::Mounts,
         [b"proc", b"swaps"] => Content::Swaps,
         [b"proc", b"diskstats" | b"vmstat" | b"stat" | b"meminfo" | b"uptime" | b"cpuinfo"] => Content::Plain,
         [b"proc", b"pressure", _]
@@ -155,6 +157,8 @@ fn content(path: &[u8]) -> Content {
         | [b"proc", b"fs", b"ext4", _, b"options"] => Content::Plain,
         [b"proc", _, b"stat"] | [b"proc", _, b"task", _, b"stat"] => Content::TaskStat,
         [b"proc", _, b"cgroup"] => Content::TaskCgroup,
+        [b"proc", _, b"fdinfo", _] => Content::Plain,
+        [b"proc", _, b"fd", name] if name.starts_with(STAT) => Content::Plain,
         [b"proc", _, b"io" | b"wchan"] | [b"proc", _, b"task", _, b"wchan"] => Content::Plain,
         [b"sys", b"devices", .., b"model"] => Content::Model,
         [b"sys", b"devices", .., b"dm", b"name"] => Content::Volume,
@@ -183,6 +187,26 @@ fn content(path: &[u8]) -> Content {
 /// Whether a path lies outside of what the kernel shows and of quell's own files: then it is a runtime's state.
 fn is_of_runtimes(path: &[u8]) -> bool {
     !matches!(path.split(|&b| b == b'/').next(), Some(b"proc" | b"sys")) && content(path) == Content::Unknown
+}
+
+/// Whether this is one of a process's open files, whose target is what it was opened by.
+fn is_descriptor(path: &[u8]) -> bool {
+    matches!(path.split(|&b| b == b'/').collect::<Vec<_>>().as_slice(), [b"proc", _, b"fd", _])
+}
+
+/// What a descriptor's link leads to: a path, or one of the kernel's own words such as `anon_inode:[io_uring]`.
+fn open_file(names: &mut Names, target: &[u8]) -> Vec<u8> {
+    if !target.starts_with(b"/") {
+        return target.into();
+    }
+    let (path, end) = without_deleted(target);
+    [&names.path(path), end].concat()
+}
+
+/// A path without what the kernel puts behind one that is no more, and that.
+fn without_deleted(path: &[u8]) -> (&[u8], &[u8]) {
+    const DELETED: &[u8] = b" (deleted)";
+    path.strip_suffix(DELETED).map_or((path, &b""[..]), |path| (path, DELETED))
 }
 
 /// Whether the last component looks like a file of a cgroup and not like a cgroup.
@@ -287,8 +311,7 @@ fn task_cgroup(names: &mut Names, line: &[u8]) -> Vec<u8> {
     let (Some(id), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
         return Vec::new();
     };
-    const DELETED: &[u8] = b" (deleted)";
-    let (path, end) = path.strip_suffix(DELETED).map_or((path, &b""[..]), |path| (path, DELETED));
+    let (path, end) = without_deleted(path);
     [[id, controllers, &names.path(path)].join(&b':').as_slice(), end].concat()
 }
 

@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::names::{Names, node};
+use crate::file_stat::STAT;
 use crate::reader::join;
 use crate::recording::Seen;
 
@@ -18,6 +19,8 @@ pub(super) fn entry(names: &mut Names, path: &[u8], seen: &Seen) -> Option<(Vec<
         Seen::File(bytes) if path == b"etc/passwd" => Seen::File(passwd(names, bytes)),
         // A layer's id.
         Seen::File(bytes) if path.ends_with(b"/mount-id") => Seen::File(names.component(bytes.trim_ascii())),
+        // Numbers, of a file that is not kept.
+        Seen::File(bytes) if is_stat(path) => Seen::File(bytes.clone()),
         Seen::File(bytes) => Seen::File(json(names, bytes)),
     };
     Some((to, seen))
@@ -33,6 +36,10 @@ fn place(names: &mut Names, path: &[u8]) -> Option<Vec<u8>> {
         [b"var", b"log", b"containers" | b"pods", _] => log_path(names, path),
         [root @ .., b"containers", id, file @ (b"config.v2.json" | b"hostconfig.json")] => {
             join(&[&root_of(names, root), b"containers", &names.component(id), file])
+        }
+        [root @ .., b"containers", id, name] if name.starts_with(STAT) => {
+            let log = names.component(name.strip_prefix(STAT).unwrap_or_default());
+            join(&[&root_of(names, root), b"containers", &names.component(id), &[STAT, &log].concat()])
         }
         [root @ .., b"image", driver, b"layerdb", b"mounts", id, b"mount-id"] => {
             let id = names.component(id);
@@ -54,6 +61,10 @@ fn place(names: &mut Names, path: &[u8]) -> Option<Vec<u8>> {
         }
         _ => return None,
     })
+}
+
+fn is_stat(path: &[u8]) -> bool {
+    path.rsplit(|&b| b == b'/').next().is_some_and(|name| name.starts_with(STAT))
 }
 
 /// The directories above a runtime's own: the well-known ones stay by their words.

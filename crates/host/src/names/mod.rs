@@ -313,6 +313,7 @@ fn nameless(cgroup: &CgroupPath, runtime: &str, id: &str) -> Container {
         log_driver: None,
         log_path: None,
         log_size_max: None,
+        log_size: None,
     }
 }
 

@@ -13,6 +13,8 @@ mod names;
 #[cfg(test)]
 mod odd_trees;
 #[cfg(test)]
+mod open_files;
+#[cfg(test)]
 mod stacks;
 #[cfg(test)]
 mod tasks;

@@ -137,6 +137,7 @@ pub(crate) static FORMATS: &[Format] = formats! {
     Proc "pid_stat" Lines, pid_stat::parse, pid_stat::render;
     Proc "pid_status" Keyed("New:\t7\n"), pid_status::parse, pid_status::render;
     Proc "pid_cgroup" Lines, pid_cgroup::parse, pid_cgroup::render;
+    Proc "pid_fdinfo" Keyed("new:\t7\n"), pid_fdinfo::parse, pid_fdinfo::render;
     Proc "pid_io" Keyed("new: 7\n"), pid_io::parse, pid_io::render;
     Proc "wchan" Text, |b| wchan::parse(b).map(|f| f.map(String::from)), |f| wchan::render(f.as_deref());
     Fs "mountinfo" Lines, mountinfo::parse, |v| mountinfo::render(v);

@@ -1,5 +1,6 @@
 //! Cgroups, as `quell cgroup tree` and `quell cgroup show` tell them.
 
+pub mod kept;
 pub mod show;
 pub mod tree;
 

@@ -2,10 +2,12 @@
 
 use quell_engine::hierarchy::{Blocked, Controller, lacks, unit_of};
 use quell_engine::snapshot::{self, Snapshot};
-use quell_units::CgroupPath;
+use quell_host::LayerUsage;
+use quell_units::{CgroupPath, Known};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::kept::Kept;
 use super::{Cgroup, Counts};
 use crate::doc::{Gap, Host};
 
@@ -24,6 +26,8 @@ pub struct Document {
     pub ancestors: Vec<Cgroup>,
     /// Why io or memory does not reach it, the highest first; empty where both do.
     pub lacks: Vec<Lack>,
+    /// What it keeps on the host outside of its volumes; null where it is no container, or its runtime's state was not found.
+    pub kept: Option<Kept>,
     /// Its other files, as the kernel prints them.
     pub files: Vec<File>,
     /// What is not known, and why.
@@ -53,9 +57,14 @@ pub struct File {
 }
 
 impl Document {
-    /// The document of one cgroup; `None` where it is not there.
+    /// The document of one cgroup with its other files and its writable layer; `None` where it is not there.
     #[must_use]
-    pub fn of(snapshot: &Snapshot, path: &CgroupPath, files: Vec<snapshot::Setting>) -> Option<Self> {
+    pub fn of(
+        snapshot: &Snapshot,
+        path: &CgroupPath,
+        files: Vec<snapshot::Setting>,
+        layer: Option<(String, Known<LayerUsage>)>,
+    ) -> Option<Self> {
         let counts = Counts::of(snapshot);
         let cgroup = Cgroup::of(snapshot.cgroup(path)?, snapshot, &counts);
         let mut above: Vec<CgroupPath> = path.ancestors().filter(|at| at != path).collect();
@@ -71,6 +80,7 @@ impl Document {
                 .into_iter()
                 .flat_map(|controller| lacks_of(snapshot, path, controller))
                 .collect(),
+            kept: snapshot.container(path).and_then(|container| Kept::of(container, layer, snapshot)),
             files: files.into_iter().map(file).collect(),
             gaps: super::gaps(snapshot),
         })

@@ -4,8 +4,9 @@ use quell_units::count;
 
 use super::{limits, rooted, weights};
 use crate::doc::cgroup::Cgroup;
+use crate::doc::cgroup::kept::{Kept, Layer, Log};
 use crate::doc::cgroup::show::{Document, File, Lack};
-use crate::render::number::{bytes, usec};
+use crate::render::number::{bytes, three, usec};
 use crate::render::{gap_lines, host_items, text};
 use crate::screen::{Screen, Style};
 
@@ -45,6 +46,9 @@ pub fn page(document: &Document, screen: &Screen) -> String {
     page.reach(document);
     page.holds(document);
     page.uses(cgroup);
+    if let Some(kept) = &document.kept {
+        page.kept(kept);
+    }
     page.files(&document.files);
     let gaps = gap_lines(&document.gaps, screen);
     if gaps.is_empty() { page.out } else { format!("{}\n{gaps}", page.out) }
@@ -123,6 +127,64 @@ impl Page<'_> {
         if let Some(some) = cgroup.io_some_usec {
             let full = cgroup.io_full_usec.map(|full| format!(", all of it {}", usec(count(full)))).unwrap_or_default();
             self.line("stalled", &format!("on I/O for {}{full}, since it was made", usec(count(some))));
+        }
+    }
+
+    /// Its log and its writable layer.
+    fn kept(&mut self, kept: &Kept) {
+        if let Some(log) = &kept.log {
+            self.log(log);
+        }
+        if let Some(layer) = &kept.writable_layer {
+            self.layer(layer);
+        }
+    }
+
+    fn log(&mut self, log: &Log) {
+        let size = log.size_bytes.map(|size| bytes(count(size)));
+        let what: Vec<String> = log.driver.clone().into_iter().chain(size).collect();
+        let ends = match (log.rotated, log.size_max_bytes) {
+            (Some(true), Some(size)) => Some(format!("begun anew at {}", bytes(count(size)))),
+            (Some(true), None) => Some("begun anew by its runtime before it grows large".into()),
+            (Some(false), _) => {
+                Some("never begun anew: no max-size (--log-opt max-size=10m, or log-opts in daemon.json)".into())
+            }
+            (None, _) => None,
+        };
+        let words: Vec<String> = what.into_iter().chain(ends).collect();
+        let style = if log.rotated == Some(false) { Style::Yellow } else { Style::Dim };
+        let words = if words.is_empty() { "of its runtime".into() } else { words.join(", ") };
+        self.styled("log", &words, style);
+        self.path(log.path.as_deref());
+    }
+
+    /// What lies in the writable layer, and whether something can hold it to a size.
+    fn layer(&mut self, layer: &Layer) {
+        let more = if layer.cut { "more than " } else { "" };
+        let counted = match (layer.used_bytes, layer.inodes) {
+            (Some(used), Some(inodes)) => {
+                format!("{more}{} in {more}{} inodes", bytes(count(used)), three(count(inodes)))
+            }
+            _ => format!("not counted: {}", layer.not_counted.as_deref().unwrap_or("not known")),
+        };
+        self.line("layer", &counted);
+        self.path(Some(&layer.upper_dir));
+        match layer.size_asked_bytes {
+            Some(size) if layer.quota == "holds" => {
+                self.line("", &format!("held to {} by a project quota", bytes(count(size))))
+            }
+            Some(size) => {
+                let text = format!("{} was asked for; {}", bytes(count(size)), layer.quota_told);
+                self.styled("lacks", &text, Style::Yellow);
+            }
+            None => self.line("", &format!("no size was asked for; {}", layer.quota_told)),
+        }
+    }
+
+    /// A path on a line of its own: it may be longer than any line.
+    fn path(&mut self, path: Option<&str>) {
+        if let Some(path) = path {
+            self.out += &format!("{}{path}\n", " ".repeat(LABEL));
         }
     }
 
