@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
-use quell_engine::findings::workload::{container_shape, short_id};
+use quell_engine::identity::{container_shape, short_id};
 use quell_engine::snapshot::{Container, OpenFile, Task};
 use quell_kfile::mountinfo;
 use quell_kfile::pid_fdinfo::{self, Access};

@@ -12,7 +12,7 @@ use quell_units::{Bytes, CgroupPath, DevNum, count};
 use super::evidence::evidence;
 use super::finding::{Advice, Aspect, Evidence, Finding, Severity, Subject, SubjectKind, Value};
 use super::scene::Scene;
-use super::workload::WorkloadKind;
+use crate::identity::WorkloadKind;
 use crate::snapshot::{Container, OpenFile, Window};
 use crate::stack::locate;
 
@@ -243,8 +243,8 @@ mod tests {
     use quell_units::UnixMicros;
 
     use super::*;
-    use crate::findings::workload::container;
     use crate::findings::written::{Did, SECONDS, Written as Host, number};
+    use crate::identity::container;
 
     const WEB: &str = "docker/web";
     const SATA: &str = "/sys/devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda";
