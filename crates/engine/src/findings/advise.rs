@@ -1,6 +1,7 @@
 //! The commands that advice gives: what the shell or systemd can do on this host, and what takes it back.
 //!
-//! The one place that writes commands, because they differ by host and not by rule: a workload under systemd is set
+//! The one place that writes commands which change something or name something of the host, because they differ by host
+//! and not by rule: a workload under systemd is set
 //! through systemd, since a raw write to a unit's cgroup is lost at the next daemon-reload; version 1 has other files; and
 //! undo restores what was there, not a default. A name that would need quoting beyond the ordinary gets no command:
 //! nothing that a host calls itself may end up as shell syntax.
@@ -9,6 +10,8 @@ use quell_units::{Bytes, CgroupPath, DevNum, count, whole};
 
 use super::finding::Advice;
 use super::scene::{CapKey, Disk, Scene, Workload};
+use crate::hierarchy::{Controller, unit_of};
+use crate::snapshot::Snapshot;
 
 /// A command, and the one that takes it back.
 type Pair = Option<(String, String)>;
@@ -173,6 +176,65 @@ pub(super) fn set_queue(disk: &Disk, file: &str, to: &str, from: &str, text: imp
 pub(super) fn set_vm(key: &str, to: u64, before: (&str, u64), text: impl Into<String>) -> Advice {
     let set = |key: &str, value: u64| format!("sysctl -w vm.{key}={value}");
     Advice::text(text).with(Some((set(key, to), set(before.0, before.1))))
+}
+
+/// Advice to slow an array's resync to 10 MB/s for each member: what even one spinning disk gives beside a workload.
+pub(super) fn slow_resync(disk: &Disk) -> Advice {
+    let file = plain(&format!("/sys/block/{}/md/sync_speed_max", disk.name));
+    let set = |value: &str| Some(format!("echo {value} > {}", file.as_ref()?));
+    // `200000 (system)` is the host's limit, `20000 (local)` one of this array's own.
+    let before = disk.queue().and_then(|queue| queue.multi_disk.as_ref()?.sync_speed_max.clone().ok());
+    let before = before.and_then(|text| match text.split_once(" (")? {
+        (value, "local)") => plain(value),
+        _ => Some("system".to_owned()),
+    });
+    Advice {
+        command: set("10000"),
+        undo: before.and_then(|value| set(&value)),
+        ..Advice::text("slow it down while people work: sync_speed_max is in KiB/s for each member")
+    }
+    .risk("it takes longer, and a recovery leaves the array without its redundancy until it ends")
+}
+
+/// The command that shows a disk's own health data.
+pub(super) fn health(scene: &Scene, dev: DevNum) -> Option<String> {
+    node(scene, dev).map(|node| format!("smartctl -a {node}"))
+}
+
+/// Advice to have systemd pass the io controller on to users' own managers.
+pub(super) fn delegate_io(text: &str) -> Advice {
+    const DIR: &str = "/etc/systemd/system/user@.service.d";
+    const RELOAD: &str = "systemctl daemon-reload";
+    let lines = "[Service]\\nDelegate=cpu cpuset io memory pids\\n";
+    Advice {
+        command: Some(format!("mkdir -p {DIR} && printf '{lines}' > {DIR}/delegate-io.conf && {RELOAD}")),
+        undo: Some(format!("rm {DIR}/delegate-io.conf && {RELOAD}")),
+        ..Advice::text(text)
+    }
+}
+
+/// The command that has a cgroup pass a controller on towards one below it, and the one that takes it back.
+///
+/// What systemd keeps is asked of systemd: it enables the controller all the way down to the unit, and a raw write would be
+/// lost when it next sets up the slice. `None` where a name would be more than a word to a shell.
+#[must_use]
+pub fn enable(
+    snapshot: &Snapshot,
+    at: &CgroupPath,
+    towards: &CgroupPath,
+    controller: Controller,
+) -> Option<(String, String)> {
+    let unit = unit_of(towards).filter(|unit| unit.is_within(at) && unit != at);
+    if let Some(unit) = unit {
+        let name = plain(std::str::from_utf8(unit.name()).ok()?)?;
+        let set = |value| format!("systemctl set-property --runtime {name} {}={value}", controller.unit_property());
+        return Some((set("yes"), set("no")));
+    }
+    let mount = snapshot.host.cgroup_mount.as_deref().unwrap_or("/sys/fs/cgroup");
+    let dir = if at.is_root() { mount.to_owned() } else { format!("{mount}/{at}") };
+    let file = plain(&format!("{dir}/cgroup.subtree_control"))?;
+    let set = |sign| format!("echo {sign}{} > {file}", controller.as_str());
+    Some((set('+'), set('-')))
 }
 
 /// Advice with a command that changes nothing.

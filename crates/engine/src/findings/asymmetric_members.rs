@@ -141,10 +141,9 @@ fn asymmetric(scene: &Scene, odd: &Odd, sets: &[&Disk]) -> Finding {
 }
 
 fn advice(scene: &Scene, slow: &Disk) -> Advice {
-    let node = super::advise::node(scene, slow.dev);
     super::advise::look(
         "look at this member's health, link and firmware; replace it if they are bad",
-        node.map(|node| format!("smartctl -a {node}")),
+        super::advise::health(scene, slow.dev),
     )
 }
 

@@ -2,7 +2,7 @@
 
 use super::evidence::{disk_subject, evidence, finding, host_subject, of_disk, of_stall, subject, usec};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::scene::{Commits, Disk, DiskClass, Scene, WaitKind, Workload};
+use super::scene::{Commits, Disk, DiskClass, Scene, Workload};
 use super::table::Rule;
 use crate::snapshot::Filesystem;
 
@@ -26,8 +26,15 @@ pub(super) const RULE: Rule = Rule {
 
 fn find(scene: &Scene) -> Vec<Finding> {
     let seen = scene.window.t1.filesystems.iter().filter_map(|fs| bound(scene, fs));
-    let printed = scene.leaf_disks().filter(|_| scene.window.pasted.is_some()).filter_map(flushing);
-    seen.chain(benchmarked(scene)).chain(printed).collect()
+    // Where no journal is counted (a table, XFS, btrfs) the disk's own flushes tell.
+    let uncounted = scene.leaf_disks().filter(|disk| !has_journal(scene, disk));
+    seen.chain(benchmarked(scene)).chain(uncounted.filter_map(|disk| flushing(scene, disk))).collect()
+}
+
+/// Whether the commits of a file system on the disk are counted.
+fn has_journal(scene: &Scene, disk: &Disk) -> bool {
+    let filesystems = scene.window.t1.filesystems.iter().filter(|fs| scene.commits(fs).is_some());
+    filesystems.flat_map(|fs| scene.leaves(fs.dev)).any(|leaf| leaf.dev == disk.dev)
 }
 
 /// A load generator that syncs after each few writes measures its syncs.
@@ -57,8 +64,8 @@ fn benchmarked(scene: &Scene) -> Option<Finding> {
     })
 }
 
-/// A table of rates in which each few writes come with a flush, and flushes are much of the disk's time.
-fn flushing(disk: &Disk) -> Option<Finding> {
+/// A disk at which each few writes come with a flush, and flushes are much of its time.
+fn flushing(scene: &Scene, disk: &Disk) -> Option<Finding> {
     let rates = disk.rates.filter(|rates| rates.ios() >= 20 && !disk.is_queueing())?;
     let flush = rates.flush.filter(|flush| flush.ios_per_sec >= 10.0)?;
     let each = rates.write.ios_per_sec / flush.ios_per_sec;
@@ -71,17 +78,22 @@ fn flushing(disk: &Disk) -> Option<Finding> {
         evidence(Aspect::Device, "flushes", Value::PerSec(flush.ios_per_sec), "/proc/diskstats"),
         evidence(Aspect::Device, "writes for each", Value::Number(each), "/proc/diskstats"),
     ];
+    let workload = forcer(scene, disk);
+    if let Some(workload) = workload {
+        out.extend(of_stall(scene, workload, Aspect::Victim));
+    }
     out.extend(of_disk(disk));
+    let name = workload.map_or_else(|| format!("what writes to {}", disk.name), |workload| workload.name.clone());
     Some(Finding {
         confidence: 0.7,
         summary: format!(
-            "what writes to {} syncs every {each:.1} writes, and waits for {:.0} flushes a second",
-            disk.name, flush.ios_per_sec
+            "{name} syncs every {each:.1} writes, and waits for {:.0} flushes a second of {}",
+            flush.ios_per_sec, disk.name
         ),
         evidence: out,
         advice: vec![Advice::text("sync less often where the data allows, or let several commits share a flush")],
         stall_ratio: 0.5,
-        ..finding(RULE.id, disk_subject(disk))
+        ..finding(RULE.id, workload.map_or(disk_subject(disk), |workload| subject(workload, Some(disk.name))))
     })
 }
 
@@ -137,8 +149,7 @@ fn flushes_per_commit(disk: &Disk, commits: &Commits) -> Option<f64> {
 
 /// The one workload that forces the commits: the one seen waiting for them, else the one that writes most of the disk's.
 fn forcer<'s>(scene: &'s Scene, disk: &'s Disk) -> Option<&'s Workload> {
-    let waits = |workload: &Workload| workload.waits.iter().any(|w| w.kind == WaitKind::Journal && !w.kernel_thread);
-    let mut waiting = scene.workloads.iter().filter(|workload| !workload.is_kernel() && waits(workload));
+    let mut waiting = scene.workloads.iter().filter(|workload| !workload.is_kernel() && workload.waits_for_journal());
     match (waiting.next(), waiting.next()) {
         (Some(one), None) => Some(one),
         (Some(_), Some(_)) => None,

@@ -3,10 +3,13 @@
 use quell_paste::Statement;
 use quell_units::CgroupPath;
 
+use super::advise;
 use super::evidence::{PASTE, asker, evidence, finding, host_subject, safe};
 use super::finding::{Advice, Aspect, Explain, Finding, Severity, Subject, Value};
 use super::scene::{Disk, Scene, is_a_users, is_rootless};
 use super::table::Rule;
+use crate::hierarchy::{Controller, Lack, lacks};
+use crate::snapshot::Snapshot;
 
 pub(super) const RULE: Rule = Rule {
     id: "io-controller-off",
@@ -41,7 +44,7 @@ fn said_off(said: &Statement) -> Option<Finding> {
         summary: "the io controller is not there for who asks for a limit: none is set".into(),
         evidence: vec![evidence(Aspect::Limit, "missing", Value::Word(safe(controller)), PASTE)],
         advice: vec![
-            super::advise::look(
+            advise::look(
                 "look who has it and who passes it on",
                 Some("cat /sys/fs/cgroup/cgroup.controllers /sys/fs/cgroup/cgroup.subtree_control".into()),
             ),
@@ -58,24 +61,22 @@ fn off(scene: &Scene, off: &[&CgroupPath], first: &CgroupPath) -> Finding {
     let names = off.iter().take(3).map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let more =
         off.len().checked_sub(3).filter(|more| *more > 0).map_or(String::new(), |more| format!(" and {more} more"));
-    let mut gates: Vec<String> = off.iter().flat_map(|path| gates(scene, path)).collect();
-    let mut said = std::collections::HashSet::new();
-    gates.retain(|gate| said.insert(gate.clone()));
-    let source = gates.first().cloned().unwrap_or_else(|| scene.cgroup_file(first, "cgroup.controllers"));
+    let snapshot = &scene.window.t1;
+    let lacks: Vec<(&CgroupPath, Lack)> = off
+        .iter()
+        .flat_map(|path| lacks(snapshot, path, Controller::Io).into_iter().map(move |lack| (*path, lack)))
+        .collect();
+    let source = match lacks.first() {
+        Some((_, lack)) => scene.cgroup_file(&lack.at, "cgroup.subtree_control"),
+        None => scene.cgroup_file(first, "cgroup.controllers"),
+    };
     let number = quell_units::count(u64::try_from(off.len()).unwrap_or(u64::MAX));
     Finding {
         severity: if hides { Severity::Warning } else { Severity::Info },
         confidence: 0.95,
         summary: format!("the io controller is off for {names}{more}: their I/O is neither counted nor limited"),
         evidence: vec![evidence(Aspect::Limit, "cgroups without the io controller", Value::Number(number), source)],
-        advice: vec![
-            Advice {
-                command: set('+', gates.iter()),
-                undo: set('-', gates.iter().rev()),
-                ..Advice::text("enable it, from the top down")
-            }
-            .risk("under systemd set IOAccounting=yes on a unit among them instead, or the next reload takes it back"),
-        ],
+        advice: advice(snapshot, &lacks),
         stall_ratio: if hides { 0.5 } else { 0.0 },
         ..finding(RULE.id, subject(hidden))
     }
@@ -85,19 +86,29 @@ fn subject(disk: Option<&Disk>) -> Subject {
     Subject { device: disk.map(|disk| disk.name), ..host_subject() }
 }
 
-/// The files that have to name io, from the top down: those above the cgroup that do not pass it on.
-fn gates(scene: &Scene, path: &CgroupPath) -> Vec<String> {
-    let closed = |at: &CgroupPath| {
-        scene.config(at).is_some_and(|config| config.subtree_control.as_ref().is_ok_and(|subtree| !subtree.io))
-    };
-    let mut gates: Vec<CgroupPath> = path.ancestors().skip(1).filter(closed).collect();
-    gates.reverse();
-    gates.iter().map(|at| scene.cgroup_file(at, "cgroup.subtree_control")).collect()
-}
-
-/// The command that adds io to each file, or takes it away.
-fn set<'f>(sign: char, files: impl Iterator<Item = &'f String>) -> Option<String> {
-    let echo = |file: &'f String| Some(format!("echo {sign}io > {}", super::advise::plain(file)?));
-    let all: Option<Vec<String>> = files.map(echo).collect();
-    all.filter(|all| !all.is_empty()).map(|all| all.join(" && "))
+/// How to enable it, from the top down; and what is in the way where a cgroup cannot pass it on as it stands.
+fn advice(snapshot: &Snapshot, lacks: &[(&CgroupPath, Lack)]) -> Vec<Advice> {
+    let mut out: Vec<Advice> = Vec::new();
+    if let Some((at, blocked)) = lacks.iter().find_map(|(_, lack)| Some((&lack.at, lack.blocked?))) {
+        let name = if at.is_root() { "the root cgroup".to_owned() } else { at.to_string() };
+        out.push(Advice::text(format!("{name} cannot pass it on: {}", blocked.told())));
+    }
+    let open = lacks.iter().filter(|(_, lack)| lack.blocked.is_none());
+    let mut steps: Vec<(String, String)> = Vec::new();
+    for (towards, lack) in open {
+        // A name that a shell would read as more leaves the whole without a command.
+        let Some(step) = advise::enable(snapshot, &lack.at, towards, Controller::Io) else { return out };
+        if !steps.contains(&step) {
+            steps.push(step);
+        }
+    }
+    let all = |steps: Vec<&String>| steps.iter().map(|step| step.as_str()).collect::<Vec<_>>().join(" && ");
+    if !steps.is_empty() {
+        out.push(Advice {
+            command: Some(all(steps.iter().map(|(set, _)| set).collect())),
+            undo: Some(all(steps.iter().rev().map(|(_, undo)| undo).collect())),
+            ..Advice::text("enable it, from the top down")
+        });
+    }
+    out
 }

@@ -4,7 +4,7 @@ use quell_paste::Statement;
 use quell_units::CgroupPath;
 
 use super::evidence::{PASTE, asker, evidence, finding, host_subject, safe};
-use super::finding::{Advice, Aspect, Explain, Finding, Severity, Value};
+use super::finding::{Aspect, Explain, Finding, Severity, Value};
 use super::scene::{Disk, Scene, is_a_users, is_rootless};
 use super::table::Rule;
 
@@ -43,20 +43,13 @@ fn said(said: &Statement) -> Option<Finding> {
 }
 
 fn not_delegated(who: &str, source: String, subject: super::Subject) -> Finding {
-    let drop_in = "mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' \
-        > /etc/systemd/system/user@.service.d/delegate-io.conf && systemctl daemon-reload";
-    let undo = "rm /etc/systemd/system/user@.service.d/delegate-io.conf && systemctl daemon-reload";
     Finding {
         confidence: 0.85,
         summary: format!("the io controller is not delegated to the user's session: {who} cannot limit or count I/O"),
         evidence: vec![evidence(Aspect::Limit, "without io", Value::Word(who.to_owned()), source)],
-        advice: vec![Advice {
-            command: Some(drop_in.into()),
-            undo: Some(undo.into()),
-            ..Advice::text(
-                "delegate it to users' sessions, then restart user@UID.service: a session that lingers never logs in again",
-            )
-        }],
+        advice: vec![super::advise::delegate_io(
+            "delegate it to users' sessions, then restart user@UID.service: a session that lingers never logs in again",
+        )],
         ..finding(RULE.id, subject)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::evidence::{disk_subject, evidence, finding, of_disk, of_stall, subject, usec};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::scene::{Commits, Scene, Share, WaitKind, Workload};
+use super::scene::{Commits, Scene, Share, Workload};
 use super::table::Rule;
 use crate::snapshot::Filesystem;
 
@@ -82,8 +82,7 @@ fn bound(scene: &Scene, fs: &Filesystem) -> Option<Finding> {
 /// Those that were seen waiting for the journal; where there were no looks, those that write in step with its commits.
 fn who_syncs<'s>(scene: &'s Scene, shares: impl Iterator<Item = &'s Share>, commits: &Commits) -> Vec<&'s Workload> {
     let others = scene.workloads.iter().filter(|workload| !workload.is_kernel());
-    let waits = |w: &&Workload| w.waits.iter().any(|w| w.kind == WaitKind::Journal && !w.kernel_thread);
-    let waiting: Vec<&Workload> = others.filter(waits).collect();
+    let waiting: Vec<&Workload> = others.filter(|workload| workload.waits_for_journal()).collect();
     if !scene.window.looks.is_empty() || waiting.len() >= 2 {
         return waiting;
     }

@@ -74,6 +74,7 @@ mod weight_without_engine;
 mod writeback_storm;
 mod writeback_unattributed;
 
+pub use advise::enable;
 pub use finding::{Advice, Aspect, Evidence, Explain, Finding, Severity, Subject, SubjectKind, Value};
 pub use rank::find;
 pub use scene::{

@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
             bytes that are not the array's own. A warning where a user of it waits or its members queue.",
         change: "Lower sync_speed_max of this array while people work, and let it run at night. A lower speed makes a \
             recovery last longer, and until its end the array has less or no redundancy.",
-        undo: "Write `system` to sync_speed_max: the limit of the whole host counts again.",
+        undo: "Write back what sync_speed_max held; `system` has the limit of the whole host count.",
     },
     find,
 };
@@ -72,19 +72,10 @@ fn rebuild(scene: &Scene, disk: &Disk, action: &str) -> Option<Finding> {
         confidence: 0.9,
         summary: format!("{} does a {action} beside its users' requests", disk.name),
         evidence: out,
-        advice: vec![slower(disk)],
+        advice: vec![advise::slow_resync(disk)],
         stall_ratio: user.map_or(0.0, Workload::stall_ratio).max(if hurts { 0.3 } else { 0.0 }),
         ..finding(RULE.id, user.map_or(disk_subject(disk), |workload| subject(workload, Some(disk.name))))
     })
-}
-
-/// 10 MB/s for each member: what even one spinning disk gives beside a workload.
-fn slower(disk: &Disk) -> Advice {
-    let file = advise::plain(&format!("/sys/block/{}/md/sync_speed_max", disk.name));
-    let set = |value: &str| Some(format!("echo {value} > {}", file.as_ref()?));
-    Advice::text("slow it down while people work: sync_speed_max is in KiB/s for each member")
-        .with(set("10000").zip(set("system")))
-        .risk("it takes longer, and a recovery leaves the array without its redundancy until it ends")
 }
 
 /// Arrays of a paste that no device of the snapshot stands for.
@@ -127,7 +118,8 @@ mod tests {
         host.change("md0", |device| {
             device.slaves = vec![number(0), number(1)];
             let sync_action = Ok(action.into());
-            device.queue.as_mut().unwrap().multi_disk = Some(MultiDisk { level: Ok("raid1".into()), sync_action });
+            device.queue.as_mut().unwrap().multi_disk =
+                Some(MultiDisk { level: Ok("raid1".into()), sync_action, sync_speed_max: Ok("20000 (local)".into()) });
         });
         host
     }
@@ -138,6 +130,8 @@ mod tests {
         assert_eq!(findings[0].id, "raid-rebuild");
         let command = findings[0].advice[0].command.as_deref();
         assert_eq!(command, Some("echo 10000 > /sys/block/md0/md/sync_speed_max"));
+        let undo = findings[0].advice[0].undo.as_deref();
+        assert_eq!(undo, Some("echo 20000 > /sys/block/md0/md/sync_speed_max"), "what was there");
     }
 
     #[test]

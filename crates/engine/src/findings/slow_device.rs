@@ -76,9 +76,6 @@ fn advice(scene: &Scene, disk: &Disk) -> Advice {
                 .filter(|_| disk.queue().is_some_and(|queue| queue.device_mapper.is_some())),
         ),
         DiskClass::Virtual => Advice::text("look at the volume's own limit and at the storage behind it"),
-        _ => advise::look(
-            "look at the disk's own health data, and at the path to it",
-            advise::node(scene, disk.dev).map(|node| format!("smartctl -a {node}")),
-        ),
+        _ => advise::look("look at the disk's own health data, and at the path to it", advise::health(scene, disk.dev)),
     }
 }

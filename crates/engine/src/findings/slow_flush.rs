@@ -4,7 +4,7 @@ use quell_paste::Statement;
 
 use super::evidence::{disk_subject, evidence, finding, host_subject, of_disk, of_stall, subject, usec};
 use super::finding::{Advice, Aspect, Evidence, Explain, Finding, Value};
-use super::scene::{Disk, DiskClass, Scene, WaitKind, Workload};
+use super::scene::{Disk, DiskClass, Scene, Workload};
 use super::table::Rule;
 
 pub(super) const RULE: Rule = Rule {
@@ -82,9 +82,8 @@ fn slow_flush(scene: &Scene, disk: &Disk) -> Option<Finding> {
 
 /// Who waits for the journal, else the largest writer.
 fn who_syncs<'s>(scene: &'s Scene, disk: &'s Disk) -> Option<&'s Workload> {
-    let waits = |workload: &Workload| workload.waits.iter().any(|w| w.kind == WaitKind::Journal && !w.kernel_thread);
     let users = || scene.users(disk).map(|(workload, _)| workload).filter(|workload| !workload.is_kernel());
-    users().find(|workload| waits(workload)).or_else(|| users().next())
+    users().find(|workload| workload.waits_for_journal()).or_else(|| users().next())
 }
 
 fn advice() -> Advice {

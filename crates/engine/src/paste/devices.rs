@@ -96,6 +96,7 @@ fn apply(snapshot: &mut Snapshot, fact: &DeviceFact) {
         queue.multi_disk.get_or_insert_with(|| MultiDisk {
             level: level.ok_or(Gap::NotInKernel),
             sync_action: Ok(fact.sync.as_ref().map_or_else(|| "idle".into(), |(action, _)| action.clone())),
+            sync_speed_max: Err(Gap::NotInKernel),
         });
     }
 }

@@ -139,6 +139,9 @@ pub struct MultiDisk {
     pub level: Known<String>,
     /// What it is doing besides serving: `idle`, `resync`, `recover`, `check`, `repair`.
     pub sync_action: Known<String>,
+    /// The most that it may do for that, as `md/sync_speed_max` says: `200000 (system)` or `10000 (local)`, in KiB/s for each
+    /// member.
+    pub sync_speed_max: Known<String>,
 }
 
 /// A mounted file system with a block device below it.

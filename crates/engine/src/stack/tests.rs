@@ -175,8 +175,11 @@ fn parity_arrays_lose_the_cgroup_and_mirrors_do_not() {
     let mut array = device("9:0", "md0");
     array.slaves = vec![dev("253:32")];
     for (level, holds) in [("raid5", "9:0"), ("raid1", "253:32")] {
-        array.queue.as_mut().unwrap().multi_disk =
-            Some(MultiDisk { level: Ok(level.into()), sync_action: Err(Gap::NotInKernel) });
+        array.queue.as_mut().unwrap().multi_disk = Some(MultiDisk {
+            level: Ok(level.into()),
+            sync_action: Err(Gap::NotInKernel),
+            sync_speed_max: Err(Gap::NotInKernel),
+        });
         host.devices.retain(|device| device.dev != dev("9:0"));
         host.devices.insert(0, array.clone());
         assert_eq!(at(&host, "9:0", "io.max"), [holds], "{level}");

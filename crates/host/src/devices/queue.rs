@@ -98,5 +98,7 @@ fn read_multi_disk(reader: &mut Reader, dir: &[u8]) -> Option<MultiDisk> {
     if matches!(level, Err(Gap::NotInKernel)) {
         return None;
     }
-    Some(MultiDisk { level, sync_action: word(reader, &join(&[dir, b"md/sync_action"])) })
+    let sync_action = word(reader, &join(&[dir, b"md/sync_action"]));
+    let sync_speed_max = word(reader, &join(&[dir, b"md/sync_speed_max"]));
+    Some(MultiDisk { level, sync_action, sync_speed_max })
 }

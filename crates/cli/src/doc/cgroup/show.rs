@@ -1,6 +1,7 @@
 //! `quell.cgroup-show/1`: one cgroup, what reaches it, and every limit that holds it, its ancestors' among them.
 
-use quell_engine::hierarchy::{Blocked, Controller, lacks, unit_of};
+use quell_engine::findings::enable;
+use quell_engine::hierarchy::{Blocked, Controller, lacks};
 use quell_engine::snapshot::{self, Snapshot};
 use quell_host::LayerUsage;
 use quell_units::{CgroupPath, Known};
@@ -88,26 +89,9 @@ impl Document {
 }
 
 fn lacks_of(snapshot: &Snapshot, path: &CgroupPath, controller: Controller) -> Vec<Lack> {
-    let mount = snapshot.host.cgroup_mount.as_deref().unwrap_or("/sys/fs/cgroup");
-    let unit = unit_of(path);
-    let command = |at: &CgroupPath| {
-        let harmless = |c: char| c.is_ascii_alphanumeric() || "/_.:@-+=,".contains(c);
-        // What systemd keeps is asked of systemd: it enables the controller all the way down to the unit.
-        let unit = unit.as_ref().filter(|unit| unit.is_within(at) && *unit != at);
-        if let Some(name) = unit.and_then(|unit| std::str::from_utf8(unit.name()).ok()) {
-            let property = controller.unit_property();
-            return name
-                .chars()
-                .all(harmless)
-                .then(|| format!("systemctl set-property --runtime {name} {property}=yes"));
-        }
-        // A path that a shell would read as more than a word gets no command.
-        let file = if at.is_root() { format!("{mount}/") } else { format!("{mount}/{at}/") };
-        file.chars().all(harmless).then(|| format!("echo +{} > {file}cgroup.subtree_control", controller.as_str()))
-    };
     let told = |lack: quell_engine::hierarchy::Lack| Lack {
         controller: controller.as_str(),
-        command: command(&lack.at).filter(|_| lack.blocked.is_none()),
+        command: enable(snapshot, &lack.at, path, controller).map(|(set, _)| set).filter(|_| lack.blocked.is_none()),
         blocked: lack.blocked.map(Blocked::told),
         at: lack.at.to_string(),
     };

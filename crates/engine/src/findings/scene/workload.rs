@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use quell_units::{CgroupId, CgroupPath, DevNum, count, ratio};
 
-use super::wait::Wait;
+use super::wait::{Wait, WaitKind};
 use crate::identity::{WorkloadKind, identify, is_whole};
 use crate::rates::{CgroupIo, CgroupRates, DiskRates, MemoryRates, PressureRates, Rates, Span};
 use crate::snapshot::{Snapshot, Task, Window};
@@ -41,6 +41,12 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Whether a task of it was seen waiting for a file system's journal.
+    #[must_use]
+    pub fn waits_for_journal(&self) -> bool {
+        self.waits.iter().any(|wait| wait.kind == WaitKind::Journal && !wait.kernel_thread)
+    }
+
     /// The share of the time it was stalled on I/O, 0 to 1: the larger of its pressure and of what was seen of its tasks.
     ///
     /// Pressure is evidence for a stall and never against one: asynchronous and journal waiters do not show in it.
