@@ -4,6 +4,7 @@
 //! Each command is a module; a check that can be wrong has a unit test with an input that it must refuse.
 
 mod bench;
+mod bpf;
 mod command;
 mod fuzz;
 mod interrupt;
@@ -37,6 +38,8 @@ enum Command {
     Lab(lab::Args),
     /// Turn a scenario of the lab into a recorded host in fixtures/captures
     Capture(lab::CaptureArgs),
+    /// Make the eBPF objects from their source
+    Bpf(bpf::Args),
     /// Measure what quell costs, beside the least that the kernel allows
     #[command(subcommand)]
     Bench(bench::Command),
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Command::Iostat(args) => iostat::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Capture(args) => lab::capture(&args),
+        Command::Bpf(args) => bpf::run(&args),
         Command::Bench(command) => bench::run(&command),
     };
     match done {

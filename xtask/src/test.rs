@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::command::{cargo, run as run_command};
 use crate::workspace::Workspace;
-use crate::{fuzz, iostat, lab, tidy};
+use crate::{bpf, fuzz, iostat, lab, tidy};
 
 /// Arguments of `xtask test`.
 #[derive(Debug, clap::Args)]
@@ -31,10 +31,11 @@ pub(crate) enum Outcome {
 type Step = (&'static str, fn(&Workspace) -> Result<Outcome>);
 
 /// Cheap and telling first.
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     ("programs", |_| lab::install().context("the lab cannot run here, and --no-lab leaves it out")),
     ("format", |_| cargo_step(&["fmt", "--all", "--check"])),
     ("tidy", |_| tidy::run().map(|()| Outcome::Passed)),
+    ("bpf", bpf::step),
     ("clippy", |_| cargo_step(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("test", |_| cargo_step(&["test", "--workspace"])),
     ("test as root", |_| as_root()),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use quell_engine::snapshot::Stage;
 
 /// The shortest time that rates are made over: below it the clock steps of a capture (10 ms) would show.
 const SPAN_MIN: Duration = Duration::from_millis(100);
@@ -29,6 +30,8 @@ pub enum Command {
     Stat(StatArgs),
     /// Say why storage is slow: who waits, who is to blame, what to change
     Doctor(DoctorArgs),
+    /// Show where the time of each workload's I/O goes, stage by stage
+    Latency(LatencyArgs),
     /// Show what lies on which disk, how each is set up, and where a limit acts
     Devices(DevicesArgs),
     /// Show the tree of cgroups, or one of them: controllers, limits, what is missing
@@ -129,6 +132,66 @@ pub struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `quell latency`.
+#[derive(Debug, Args)]
+#[command(after_help = LATENCY_EXAMPLES)]
+pub struct LatencyArgs {
+    /// A workload [default: all], how long to watch [default: 10s], and how many reports [default: 1]
+    ///
+    /// A container, unit, cgroup, process or device as quell doctor takes it. The first word that is a time is INTERVAL.
+    #[arg(value_name = "TARGET|INTERVAL|COUNT", num_args = 0..=3)]
+    pub words: Vec<String>,
+    /// Show one device: a name, a node, a link to one, MAJ:MIN, or any path on it
+    #[arg(short, long, value_name = "DEVICE")]
+    pub device: Option<String>,
+    /// Show one stage, with its histogram; device costs the least
+    #[arg(short, long, value_name = "STAGE", value_parser = parse_stage)]
+    pub stage: Option<Stage>,
+    /// Print JSON; with a COUNT above 1, one document a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The words of `quell latency`, told apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LatencyWords {
+    /// Whose I/O.
+    pub target: Option<String>,
+    /// How long each report watches.
+    pub interval: Option<Duration>,
+    /// How many reports.
+    pub count: Option<u64>,
+}
+
+impl LatencyArgs {
+    /// The words told apart: a target that looks like a time is given as `cgroup/10`.
+    ///
+    /// # Errors
+    /// What is wrong with a word, for people.
+    pub fn told_apart(&self) -> Result<LatencyWords, String> {
+        let mut words = self.words.iter().peekable();
+        let is_time = |word: &&String| word.starts_with(|c: char| c.is_ascii_digit());
+        let target = words.next_if(|word| !is_time(word)).cloned();
+        let said = |word: &String, why: String| format!("{word:?} as INTERVAL: {why}");
+        let interval = words.next().map(|word| parse_span(word).map_err(|why| said(word, why))).transpose()?;
+        let count = words.next().map(|word| {
+            let count = word.parse().ok().filter(|count| *count > 0);
+            count.ok_or_else(|| format!("{word:?} as COUNT: expected a whole number above 0"))
+        });
+        let count = count.transpose()?;
+        match words.next() {
+            Some(word) => Err(format!("{word:?} is one word too many: [TARGET] [INTERVAL [COUNT]]")),
+            None => Ok(LatencyWords { target, interval, count }),
+        }
+    }
+}
+
+fn parse_stage(text: &str) -> Result<Stage, String> {
+    let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.as_str()).collect();
+    let found = Stage::ALL.into_iter().find(|stage| stage.as_str() == text);
+    found.ok_or_else(|| format!("expected one of {}", names.join(", ")))
 }
 
 /// Arguments of `quell devices`.
@@ -316,6 +379,17 @@ Examples:
   quell doctor --root DIR      a tree that quell capture wrote
   iostat -x 1 10 | quell doctor --from -";
 
+const LATENCY_EXAMPLES: &str = "\
+Stages: throttle (io.max), qos (iocost, io.latency, wbt), tag (waiting for a
+request), queue (scheduler), device, flush (of the device's cache). They add up
+to the total, which no other tool measures from above the limits.
+Needs root, or CAP_BPF and CAP_PERFMON.
+
+Examples:
+  quell latency                      every workload, over 10 s
+  quell latency docker/mysql 1 5     one of them, five times a second each
+  quell latency -s device -d vda     how long the disk itself took";
+
 const DEVICES_EXAMPLES: &str = "\
 Nothing is measured: a judgement says what a value means on a disk of its class,
 not that it hurts; that is the doctor's to say.
@@ -387,5 +461,24 @@ mod tests {
         for wrong in ["", "s", "-1", "1d", "ten", "1e3", "nan", "0", "0.05", "99ms", "25h", "1 s"] {
             assert!(parse_span(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_words_of_latency_are_told_apart_by_their_first_letter() {
+        let told = |words: &[&str]| {
+            let words = words.iter().map(|&word| word.to_owned()).collect();
+            LatencyArgs { words, device: None, stage: None, json: false }.told_apart()
+        };
+        let words = |target: Option<&str>, seconds: Option<u64>, count| LatencyWords {
+            target: target.map(str::to_owned),
+            interval: seconds.map(Duration::from_secs),
+            count,
+        };
+        assert_eq!(told(&[]), Ok(words(None, None, None)));
+        assert_eq!(told(&["docker/db", "1", "5"]), Ok(words(Some("docker/db"), Some(1), Some(5))));
+        assert_eq!(told(&["2s", "3"]), Ok(words(None, Some(2), Some(3))));
+        assert_eq!(told(&["cgroup/10"]), Ok(words(Some("cgroup/10"), None, None)));
+        assert!(told(&["1", "docker/db"]).is_err(), "the target comes first");
+        assert!(told(&["1", "2", "3"]).is_err() && told(&["1", "0"]).is_err() && told(&["1x"]).is_err());
     }
 }

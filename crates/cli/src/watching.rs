@@ -44,6 +44,11 @@ pub(crate) fn clock() -> impl Ticker {
     SystemTicker::new(|| false)
 }
 
+/// Now, on the clock that rates are made by.
+pub(crate) fn now() -> MonoMicros {
+    clock().now()
+}
+
 /// Watches this host; Ctrl-C ends the watch early.
 pub(crate) fn watch(machine: &mut Machine, lasting: Duration) -> Result<Window, Failure> {
     let interrupt = take_over()?;

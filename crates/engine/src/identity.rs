@@ -72,6 +72,12 @@ pub fn is_whole(path: &CgroupPath, snapshot: &Snapshot) -> bool {
     is_service || snapshot.container(path).is_some() || container_shape(path).is_some()
 }
 
+/// The workload that a cgroup belongs to: the container or service it lies in, else the cgroup itself.
+#[must_use]
+pub fn workload_of(path: &CgroupPath, snapshot: &Snapshot) -> CgroupPath {
+    path.ancestors().filter(|path| is_whole(path, snapshot)).last().unwrap_or_else(|| path.clone())
+}
+
 /// What the path alone tells of the container, machine or batch job that the cgroup is.
 #[must_use]
 pub fn container_shape(path: &CgroupPath) -> Option<Shape> {

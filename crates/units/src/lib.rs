@@ -18,5 +18,5 @@ pub use clock::{MonoMicros, UnixMicros};
 pub use device::{DevName, DevNum, DevNumError};
 pub use gap::{Gap, Known};
 pub use limit::Limit;
-pub use quantity::{Bytes, Micros, Millis, Sectors, count, ratio, whole};
+pub use quantity::{Bytes, Micros, Millis, Nanos, Sectors, count, ratio, whole};
 pub use text::{escape, escape_reversible, unescape};

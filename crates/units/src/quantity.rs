@@ -83,6 +83,10 @@ quantity!(
     Micros
 );
 quantity!(
+    /// Nanoseconds.
+    Nanos
+);
+quantity!(
     /// Milliseconds, the unit of the ticks in `/proc/diskstats`.
     Millis
 );
@@ -100,6 +104,14 @@ impl Micros {
     #[must_use]
     pub fn seconds(self) -> f64 {
         self.as_f64() / 1e6
+    }
+}
+
+impl Nanos {
+    /// The same span in microseconds.
+    #[must_use]
+    pub fn usec(self) -> f64 {
+        self.as_f64() / 1e3
     }
 }
 

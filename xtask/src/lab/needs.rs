@@ -40,6 +40,9 @@ const NEEDS: &[Need] = &[
     Need { program: "depmod", package: "kmod" },
     Need { program: "apt-get", package: "apt" },
     Need { program: "dpkg-deb", package: "dpkg" },
+    Need { program: "clang", package: "clang" },
+    Need { program: "llvm-strip", package: "llvm" },
+    Need { program: "/usr/include/bpf/bpf_helpers.h", package: "libbpf-dev" },
     Need { program: "xz", package: "xz-utils" },
     Need { program: "zstd", package: "zstd" },
 ];
@@ -96,6 +99,9 @@ pub(crate) fn is_static(program: &Path) -> Result<bool> {
 }
 
 fn is_there(need: &Need) -> bool {
+    if need.program.ends_with(".h") {
+        return Path::new(need.program).is_file();
+    }
     // The plain package `busybox` has a program of the same name that cannot be an initramfs's first.
     path(need.program).is_some_and(|path| need.program != "busybox" || is_static(&path).unwrap_or(false))
 }

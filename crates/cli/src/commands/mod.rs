@@ -7,6 +7,7 @@ mod devices;
 mod doctor;
 mod explain;
 mod generate;
+mod latency;
 mod stat;
 
 use std::io::Write;
@@ -22,6 +23,7 @@ pub(crate) fn run(command: &Command, screen: &Screen, out: &mut dyn Write) -> Re
     match command {
         Command::Stat(args) => stat::run(args, screen, out),
         Command::Doctor(args) => doctor::run(args, screen, out),
+        Command::Latency(args) => latency::run(args, screen, out),
         Command::Devices(args) => devices::run(args, screen, out),
         Command::Cgroup(args) => cgroup::run(args, screen, out),
         Command::Explain(args) => explain::run(args, screen, out),

@@ -10,6 +10,7 @@ pub mod device;
 pub mod devices;
 pub mod doctor;
 pub mod explain;
+pub mod latency;
 pub mod stat;
 
 use quell_engine::rates::Rates;
@@ -146,6 +147,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("quell.devices.1", schema_for!(devices::Document)),
         ("quell.doctor.1", schema_for!(doctor::Document)),
         ("quell.explain.1", schema_for!(explain::Document)),
+        ("quell.latency.1", schema_for!(latency::Document)),
         ("quell.stat.1", schema_for!(stat::Document)),
     ]
 }

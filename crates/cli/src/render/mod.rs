@@ -7,6 +7,7 @@ pub mod devices;
 pub mod doctor;
 pub mod explain;
 pub mod iostat;
+pub mod latency;
 pub mod number;
 pub mod progress;
 pub mod stat;

@@ -6,9 +6,11 @@
 
 mod cgroup;
 mod disk;
+mod latency;
 
 pub use cgroup::{CgroupIo, CgroupRates, MemoryRates, PressureRates, Span};
 pub use disk::{DeviceRates, DiskRates, Flow, FlushFlow};
+pub use latency::{BucketEdge, Latency, StageTimes};
 
 use quell_kfile::cpu_times::CpuTimes;
 use quell_kfile::vmstat::VmStat;

@@ -12,6 +12,7 @@ mod device;
 mod mount;
 mod open_file;
 mod task;
+mod trace;
 
 pub use cgroup::{Cgroup, CgroupConfig};
 pub use container::{AskedDevice, AskedKey, AskedLimit, Container, Pod, PodContainer};
@@ -21,6 +22,7 @@ pub use device::{
 pub use mount::{Mount, OnDisk, Partition};
 pub use open_file::OpenFile;
 pub use task::{DiskLook, Look, Task};
+pub use trace::{BUCKETS, Operation, Stage, StageCounters, Trace, TraceGroup, TraceLosses};
 
 use quell_kfile::cpu_times::CpuTimes;
 use quell_kfile::meminfo::MemInfo;
