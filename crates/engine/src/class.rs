@@ -56,8 +56,18 @@ impl DiskClass {
 }
 
 /// Parts of a sysfs path or a name that say that the disk is served by a hypervisor or over a network.
-const REMOTE: [&str; 9] =
-    ["/virtio", "/vbd-", "/vmbus", "/xen", "/nvme-fabrics/", "/session", "/block/rbd", "/block/nbd", "/block/drbd"];
+const REMOTE: [&str; 10] = [
+    "/virtio",
+    "/vbd-",
+    "/vmbus",
+    "/xen",
+    "/nvme-fabrics/",
+    "/session",
+    "/rport-",
+    "/block/rbd",
+    "/block/nbd",
+    "/block/drbd",
+];
 
 /// Models that a hypervisor or a cloud gives its disks. QEMU's emulated NVMe is left out: it behaves like one.
 const VIRTUAL_MODELS: [&str; 9] = [
@@ -88,5 +98,27 @@ fn leaf_class(snapshot: &Snapshot, device: &Device) -> DiskClass {
         Ok(true) => DiskClass::Hdd,
         Ok(false) => DiskClass::Ssd,
         Err(_) => DiskClass::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::written::{device, snapshot};
+
+    #[test]
+    fn a_disk_that_a_network_serves_is_no_local_one() {
+        let class = |path: &str| {
+            let mut host = snapshot(0);
+            host.devices.push(device(0, "sda", path));
+            DiskClass::of(&host, &host.devices[0])
+        };
+        let pci = "/sys/devices/pci0000:00/0000:00:03.0";
+        assert_eq!(class(&format!("{pci}/host0/rport-0:0-1/target0:0:0/0:0:0:1/block/sda")), DiskClass::Virtual);
+        assert_eq!(class("/sys/devices/platform/host2/session1/target2:0:0/2:0:0:1/block/sda"), DiskClass::Virtual);
+        assert_eq!(
+            class(&format!("{pci}/host0/port-0:0/end_device-0:0/target0:0:0/0:0:0:0/block/sda")),
+            DiskClass::Ssd
+        );
     }
 }

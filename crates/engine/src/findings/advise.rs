@@ -242,13 +242,10 @@ pub(super) fn look(text: impl Into<String>, command: Option<String>) -> Advice {
     Advice { command, ..Advice::text(text) }
 }
 
-/// The systemd unit that a cgroup is, where it is one.
+/// The name of the system's own unit that a cgroup is, where it is one.
 fn unit_to_set(path: &CgroupPath) -> Option<String> {
-    let name = std::str::from_utf8(path.name()).ok()?;
-    let is_unit = [".service", ".scope", ".slice"].iter().any(|suffix| name.ends_with(suffix));
-    let top = path.components().next()?;
-    let under_systemd = top.ends_with(b".slice") || top == b"init.scope";
-    (is_unit && under_systemd).then(|| plain(name)).flatten()
+    let unit = unit_of(path).filter(|unit| unit == path)?;
+    plain(std::str::from_utf8(unit.name()).ok()?)
 }
 
 /// A device's node; the kernel writes the `/` of a name as `!` in sysfs.
@@ -329,6 +326,19 @@ mod tests {
         assert_eq!(undo, format!("{start} {other} 'IOWriteBandwidthMax=/dev/sda 200'"));
         let (lift, _) = commands(&limited(unit), unit, None);
         assert_eq!(lift, format!("{start} {other}"));
+    }
+
+    #[test]
+    fn what_another_manager_keeps_is_written_and_not_asked_of_the_systems_own() {
+        for path in ["user.slice/user@1.service/app.slice/db.service", "system.slice/docker-1.scope/db.service"] {
+            let path = CgroupPath::new(path.as_bytes()).unwrap();
+            assert_eq!(unit_to_set(&path), None, "{path}");
+        }
+        let mut host = Written::new();
+        let path = "user.slice/user@1.service/app.slice/db.service";
+        host.disk(0, "sda", "/sys/devices/pci0000:00/ata1/block", Did::default()).cgroup(path, 0.0, &[]);
+        let (set, _) = commands(&host, path, Some(100));
+        assert_eq!(set, format!("echo '8:0 wbps=100' > /sys/fs/cgroup/{path}/io.max"));
     }
 
     #[test]

@@ -149,7 +149,7 @@ fn flushes_per_commit(disk: &Disk, commits: &Commits) -> Option<f64> {
 
 /// The one workload that forces the commits: the one seen waiting for them, else the one that writes most of the disk's.
 fn forcer<'s>(scene: &'s Scene, disk: &'s Disk) -> Option<&'s Workload> {
-    let mut waiting = scene.workloads.iter().filter(|workload| !workload.is_kernel() && workload.waits_for_journal());
+    let mut waiting = scene.journal_waiters(disk);
     match (waiting.next(), waiting.next()) {
         (Some(one), None) => Some(one),
         (Some(_), Some(_)) => None,

@@ -2,7 +2,7 @@
 
 use super::evidence::{disk_subject, evidence, finding, of_disk, of_stall, subject, usec};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::scene::{Commits, Scene, Share, Workload};
+use super::scene::{Commits, Disk, Scene, Workload};
 use super::table::Rule;
 use crate::snapshot::Filesystem;
 
@@ -48,7 +48,7 @@ fn bound(scene: &Scene, fs: &Filesystem) -> Option<Finding> {
     if !forced || busy < BUSY || leaf.is_queueing() {
         return None;
     }
-    let who = who_syncs(scene, disk.shares.iter(), &commits);
+    let who = who_syncs(scene, disk, &commits);
     let victim = who.iter().copied().max_by(|a, b| a.stall_ratio().total_cmp(&b.stall_ratio()))?;
     if who.len() < 2 {
         return None;
@@ -80,15 +80,15 @@ fn bound(scene: &Scene, fs: &Filesystem) -> Option<Finding> {
 }
 
 /// Those that were seen waiting for the journal; where there were no looks, those that write in step with its commits.
-fn who_syncs<'s>(scene: &'s Scene, shares: impl Iterator<Item = &'s Share>, commits: &Commits) -> Vec<&'s Workload> {
-    let others = scene.workloads.iter().filter(|workload| !workload.is_kernel());
-    let waiting: Vec<&Workload> = others.filter(|workload| workload.waits_for_journal()).collect();
+fn who_syncs<'s>(scene: &'s Scene, disk: &Disk, commits: &Commits) -> Vec<&'s Workload> {
+    let waiting: Vec<&Workload> = scene.journal_waiters(disk).collect();
     if !scene.window.looks.is_empty() || waiting.len() >= 2 {
         return waiting;
     }
-    let in_step = shares.filter(|share| share.ratio >= SHARE && share.io.write.ios_per_sec >= commits.per_sec / 4.0);
-    let in_step = in_step.filter_map(|share| scene.workloads.get(share.workload));
-    in_step.filter(|workload| !workload.is_kernel()).collect()
+    let in_step = scene
+        .users(disk)
+        .filter(|(_, share)| share.ratio >= SHARE && share.io.write.ios_per_sec >= commits.per_sec / 4.0);
+    in_step.map(|(workload, _)| workload).filter(|workload| !workload.is_kernel()).collect()
 }
 
 fn advice() -> Advice {
@@ -138,12 +138,18 @@ mod tests {
 
     /// 30 commits a second of so long on one disk, forced by so many services.
     fn host(services: u32, commit_usec: u64) -> Vec<&'static str> {
+        of(services, commit_usec, 0)
+    }
+
+    /// The same, where so many others wait for the journal of another disk.
+    fn of(services: u32, commit_usec: u64, elsewhere: u32) -> Vec<&'static str> {
         let mut host = Written::new();
+        host.disk(1, "vdb", "/sys/devices/pci0000:00/0000:00:06.0/virtio3/block/vdb", Did::default());
         let did = Did { writes: 160, write_bytes: 160 * 9000, write_usec: 5000, util_pct: 60, ..Did::default() };
         host.disk(0, "vda", "/sys/devices/pci0000:00/0000:00:05.0/virtio2/block/vda", did);
-        let names: Vec<String> = (0..services).map(|n| format!("tenants/db{n}")).collect();
-        for name in &names {
-            host.cgroup(name, 0.03, &[(0, 0, 18, 18 * 4096)]);
+        let names: Vec<String> = (0..services + elsewhere).map(|n| format!("tenants/db{n}")).collect();
+        for (n, name) in (0..).zip(&names) {
+            host.cgroup(name, 0.03, &[(u32::from(n >= services), 0, 18, 18 * 4096)]);
         }
         for ms in 1..9 {
             let waits: Vec<_> = (10..).zip(&names).map(|(tid, name)| (&**name, tid, "jbd2_log_wait_commit")).collect();
@@ -172,6 +178,12 @@ mod tests {
     fn several_that_wait_for_one_journal_are_bound_by_it_and_one_is_bound_by_its_syncs() {
         assert_eq!(host(6, 25_000), ["journal-bound"]);
         assert_eq!(host(1, 25_000), ["fsync-bound"]);
+    }
+
+    #[test]
+    fn who_waits_for_the_journal_of_another_disk_is_not_bound_by_this_one() {
+        assert_eq!(of(1, 25_000, 3), ["fsync-bound"]);
+        assert_eq!(of(2, 25_000, 3), ["journal-bound"]);
     }
 
     #[test]

@@ -40,18 +40,12 @@ fn stalled(scene: &Scene, victim: &Workload) -> Option<Finding> {
         let commits_per_sec = scene.commits(fs)?.per_sec;
         let disk = scene.disk(fs.dev)?;
         let idle = scene.leaves(fs.dev).all(|leaf| leaf.util_pct < 30.0);
-        if commits_per_sec > COMMITS_PER_SEC_MAX || !idle || !uses(scene, victim, disk) {
+        if commits_per_sec > COMMITS_PER_SEC_MAX || !idle || !scene.uses(victim, disk) {
             return None;
         }
         let culprit = neighbour(scene, victim, disk)?;
         Some(stall(scene, victim, wait, fs, disk, culprit, commits_per_sec))
     })
-}
-
-/// Whether a workload ever did I/O on a disk or on those below it, as far as that is counted.
-fn uses(scene: &Scene, workload: &Workload, disk: &Disk) -> bool {
-    let below = scene.window.t1.leaves(disk.dev);
-    !workload.io_counted || workload.io.iter().any(|io| io.dev == disk.dev || below.contains(&io.dev))
 }
 
 /// The other workload whose writes are held: at a limit on this disk, or stopped for its dirty pages, with page cache
@@ -66,7 +60,7 @@ fn neighbour<'s>(scene: &'s Scene, victim: &Workload, disk: &Disk) -> Option<&'s
     scene
         .workloads
         .iter()
-        .filter(|other| other.path != victim.path && !other.is_kernel() && uses(scene, other, disk))
+        .filter(|other| other.path != victim.path && !other.is_kernel() && scene.uses(other, disk))
         .filter(|other| held(other) && backlog(other) >= 1e6)
         .max_by(|a, b| backlog(a).total_cmp(&backlog(b)))
 }

@@ -44,7 +44,10 @@ const BURSTS: &[&str] = &["writeback-storm", "dirty-throttled", "noisy-neighbour
 /// Somebody else is slowed down by it.
 const LOADS: &[&str] = &["noisy-neighbour", "system-hog", "writeback-storm", "device-saturated", "throttled-by-io-max"];
 
-const MYSQL: &[&str] = &["mysqld", "mariadbd"];
+/// InnoDB's settings hold for both; how commits are grouped is each one's own.
+const INNODB: &[&str] = &["mysqld", "mariadbd"];
+const MYSQL: &[&str] = &["mysqld"];
+const MARIADB: &[&str] = &["mariadbd"];
 const POSTGRES: &[&str] = &["postgres", "postmaster"];
 const ELASTIC: &[&str] = &["elasticsearch", "opensearch"];
 
@@ -58,23 +61,32 @@ static HINTS: &[Hint] = &[
     )
     .risk("each commit takes that much longer"),
     hint(
-        "MySQL",
-        MYSQL,
+        "MariaDB",
+        MARIADB,
+        Role::Victim,
+        SYNCS,
+        "let more commits share a flush: binlog_commit_wait_count=10 turns that on, with binlog_commit_wait_usec=500 in \
+         place of its 100 ms",
+    )
+    .risk("each commit takes up to that much longer"),
+    hint(
+        "MySQL and MariaDB",
+        INNODB,
         Role::Victim,
         SYNCS,
         "innodb_flush_log_at_trx_commit=2 with sync_binlog=1000 where a lost second is bearable",
     )
     .risk("a crash of the host loses the last second's commits"),
     hint(
-        "MySQL",
-        MYSQL,
+        "MySQL and MariaDB",
+        INNODB,
         Role::Victim,
         READS,
         "give innodb_buffer_pool_size more of the memory: a page in it is no read",
     ),
     hint(
-        "MySQL",
-        MYSQL,
+        "MySQL and MariaDB",
+        INNODB,
         Role::Culprit,
         BURSTS,
         "innodb_flush_method=O_DIRECT, and innodb_io_capacity near what the disk can bear",
@@ -277,6 +289,19 @@ mod tests {
     fn a_name_is_taken_by_its_words() {
         assert!(is_of("docker/shop-kafka-1", &["kafka"]) && is_of("redis-server", &["redis-server"]));
         assert!(!is_of("mysqldump", MYSQL) && !is_of("pgbouncer", POSTGRES));
+    }
+
+    #[test]
+    fn each_server_gets_the_settings_that_it_has() {
+        let told = |comm: &str| -> Vec<String> {
+            let of = HINTS.iter().filter(|hint| is_of(comm, hint.names) && hint.findings.contains(&"fsync-bound"));
+            of.map(|hint| hint.text.to_owned()).collect()
+        };
+        let has = |comm: &str, setting: &str| told(comm).iter().any(|text| text.contains(setting));
+        assert!(has("mysqld", "binlog_group_commit_sync_delay") && !has("mysqld", "binlog_commit_wait"));
+        assert!(has("mariadbd", "binlog_commit_wait_count") && has("mariadbd", "binlog_commit_wait_usec"));
+        assert!(!has("mariadbd", "binlog_group_commit_sync_delay"));
+        assert!(has("mysqld", "innodb_flush_log") && has("mariadbd", "innodb_flush_log"));
     }
 
     #[test]

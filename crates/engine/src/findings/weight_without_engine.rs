@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use quell_kfile::io_cost_qos::Ctrl;
 use quell_paste::Statement;
 use quell_units::CgroupPath;
 
@@ -135,11 +136,35 @@ fn of_weight(scene: &Scene, workload: &Workload, weight: u32, file: &str, disk: 
 }
 
 fn advice(scene: &Scene, disk: &Disk, kind: Engine, scheduler: &str) -> Vec<Advice> {
-    let bfq = advise::set_queue(disk, "scheduler", "bfq", scheduler, "let bfq divide the disk, by io.bfq.weight")
-        .risk("bfq costs CPU on fast disks and gives the light one a p99 of a second under load");
-    let iocost = advise::set_iocost(scene, disk, true, "turn on iocost for this disk, with a measured model")
-        .risk("its default model follows `rotational`: a fast virtual disk that says it rotates is cut to a tenth");
-    if kind == Engine::Bfq { vec![bfq] } else { vec![iocost, bfq] }
+    let bfq = if scheduler == "bfq" {
+        Advice::text("set the weights in io.bfq.weight: bfq divides this disk, and heeds no other file")
+    } else {
+        advise::set_queue(disk, "scheduler", "bfq", scheduler, "let bfq divide the disk, by io.bfq.weight")
+            .risk("bfq costs CPU on fast disks and gives the light one a p99 of a second under load")
+    };
+    match kind {
+        Engine::Bfq => vec![bfq],
+        Engine::IoCost if scheduler != "bfq" && is_measured(scene, disk) => {
+            vec![
+                advise::set_iocost(scene, disk, true, "turn on iocost for this disk, by the model that it was given"),
+                bfq,
+            ]
+        }
+        // The built-in model follows `rotational`: a fast virtual disk that says it rotates is cut to a tenth.
+        Engine::IoCost => vec![
+            bfq,
+            Advice::text(
+                "or measure the disk's model, write it to io.cost.model, and only then turn on iocost in io.cost.qos: the \
+                 built-in model can cut a virtual disk to a tenth",
+            ),
+        ],
+    }
+}
+
+/// Whether somebody gave iocost a model of this disk.
+fn is_measured(scene: &Scene, disk: &Disk) -> bool {
+    let models = scene.root_config().and_then(|config| config.cost_model.as_deref().ok()).unwrap_or_default();
+    models.iter().any(|row| row.dev == disk.dev && row.ctrl == Ctrl::User)
 }
 
 #[cfg(test)]
@@ -147,7 +172,8 @@ mod tests {
     use quell_kfile::io_weight::Weights;
     use quell_paste::{Pasted, Statement};
 
-    use crate::findings::written::{Written, number};
+    use crate::findings::Advice;
+    use crate::findings::written::{Did, Written, number};
 
     fn says(said: Statement, weights: Weights) -> bool {
         let mut host = Written::new();
@@ -159,6 +185,32 @@ mod tests {
 
     fn asked(device: &str) -> Statement {
         Statement::WeightAsked { by: "unit/app.service".into(), device: device.into(), weight: 123 }
+    }
+
+    /// The advice for unequal io.weight on a full disk, iocost being off and having this model.
+    fn advice(ctrl: &str) -> Vec<Advice> {
+        let mut host = Written::new();
+        let did = Did { reads: 1000, read_bytes: 4_096_000, read_usec: 20_000, util_pct: 99, ..Did::default() };
+        host.disk(0, "vda", "/sys/devices/pci0000:00/virtio0/block/vda", did);
+        for (path, weight) in [("light", 100), ("heavy", 800)] {
+            host.cgroup(path, 0.5, &[(0, 500, 0, 2_048_000)]);
+            host.configure(path, |config| config.io_weight = Ok(Weights { default: weight, devices: Vec::new() }));
+        }
+        let line =
+            format!("8:0 ctrl={ctrl} model=linear rbps=1 rseqiops=1 rrandiops=1 wbps=1 wseqiops=1 wrandiops=1\n");
+        let model = quell_kfile::io_cost_model::parse(line.as_bytes()).value;
+        assert_eq!(model.len(), 1);
+        host.configure("", |config| config.cost_model = Ok(model.clone()));
+        let found = host.findings().into_iter().find(|finding| finding.id == "weight-without-engine");
+        found.unwrap().advice
+    }
+
+    #[test]
+    fn iocost_is_turned_on_only_with_a_model_of_the_disk() {
+        let commands = |ctrl| -> Vec<Option<String>> { advice(ctrl).into_iter().map(|one| one.command).collect() };
+        let bfq = Some("echo bfq > /sys/block/vda/queue/scheduler".to_owned());
+        assert_eq!(commands("auto"), [bfq.clone(), None]);
+        assert_eq!(commands("user"), [Some("echo '8:0 enable=1' > /sys/fs/cgroup/io.cost.qos".to_owned()), bfq]);
     }
 
     #[test]

@@ -175,17 +175,23 @@ fn config<'s>(snapshot: &'s Snapshot, path: &CgroupPath) -> Option<&'s CgroupCon
     snapshot.cgroup(path)?.config.as_deref()
 }
 
-/// The lowest systemd unit that a cgroup is or lies in, where systemd keeps that part of the tree.
+/// The lowest unit of the system's own systemd that a cgroup is or lies in, where systemd keeps that part of the tree.
 ///
-/// There a raw write to `cgroup.subtree_control` is lost when systemd next sets up the slice.
+/// There a raw write to `cgroup.subtree_control` is lost when systemd next sets up the slice. What looks like a unit below
+/// a service or scope is another manager's, a user's or a container's: the system's has no unit of that name, or one of
+/// its own that is meant by it.
 #[must_use]
 pub fn unit_of(path: &CgroupPath) -> Option<CgroupPath> {
-    let top = path.components().next()?;
-    let is_unit = |name: &[u8]| [&b".service"[..], b".scope", b".slice"].iter().any(|end| name.ends_with(end));
-    let kept_by_systemd = top.ends_with(b".slice") || top == b"init.scope";
-    let mut at: Vec<CgroupPath> = path.ancestors().filter(|at| kept_by_systemd && is_unit(at.name())).collect();
+    let mut at: Vec<CgroupPath> = path.ancestors().filter(|at| !at.is_root()).collect();
     at.sort_by_key(|at| at.as_bytes().len());
-    at.pop()
+    let slices = at.iter().take_while(|at| at.name().ends_with(b".slice")).count();
+    let is_leaf = |at: &&CgroupPath| {
+        let name = at.name();
+        // In the root slice systemd keeps its own scope alone.
+        name == b"init.scope" || slices > 0 && (name.ends_with(b".service") || name.ends_with(b".scope"))
+    };
+    let leaf = at.get(slices).filter(is_leaf);
+    leaf.or_else(|| at.get(slices.checked_sub(1)?)).cloned()
 }
 
 /// What of a cgroup's files is not on disk yet: dirty and under write-back. `None` where its memory is not counted.

@@ -98,6 +98,11 @@ fn the_unit_is_the_lowest_one_that_systemd_keeps() {
     for (at, unit) in [
         ("system.slice/nginx.service/worker", Some("system.slice/nginx.service")),
         ("kubepods.slice/cri-containerd-1.scope", Some("kubepods.slice/cri-containerd-1.scope")),
+        ("user.slice/user-1.slice/user@1.service/app.slice/x.service", Some("user.slice/user-1.slice/user@1.service")),
+        ("user.slice/user-1.slice/session-2.scope", Some("user.slice/user-1.slice/session-2.scope")),
+        ("system.slice/docker-1.scope/system.slice/nginx.service", Some("system.slice/docker-1.scope")),
+        ("system.slice/lxc/x.service", Some("system.slice")),
+        ("init.scope", Some("init.scope")),
         ("kubepods/besteffort/pod1", None),
         ("lxc/x.service", None),
     ] {

@@ -255,12 +255,11 @@ impl Fs<'_> {
     }
 
     fn told(&self, what: &str, value: String, source: &str, verdict: Verdict) -> Judged {
-        let Verdict { judgement, why, better } = verdict;
         let source = match (source, self.snapshot.device(self.dev)) {
             ("superblock", Some(device)) => format!("/dev/{} (superblock)", device.name.as_str().replace('!', "/")),
             (source, _) => source.to_owned(),
         };
-        Judged { what: what.into(), value, source, judgement, why, better }
+        Judged::of(what, value, source, verdict)
     }
 
     fn has(&self, option: &str) -> bool {

@@ -57,6 +57,15 @@ pub struct Judged {
     pub better: Option<String>,
 }
 
+impl Judged {
+    /// A value that is there already is no better one.
+    fn of(what: impl Into<String>, value: String, source: impl Into<String>, verdict: Verdict) -> Self {
+        let Verdict { judgement, why, better } = verdict;
+        let better = better.filter(|better| *better != value);
+        Self { what: what.into(), value, source: source.into(), judgement, why, better }
+    }
+}
+
 /// A judgement in the making.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Verdict {

@@ -122,8 +122,7 @@ fn partition(snapshot: &Snapshot, device: &Device) -> Option<Judged> {
         _ => Verdict::open("not at a whole MiB: stripes of an array or pages of flash may be cut"),
     };
     let source = format!("/sys/block/{}/{}/start", disk.name, device.name);
-    let Verdict { judgement, why, better } = verdict;
-    Some(Judged { what: "start".into(), value: format!("{} sectors", start / 512), source, judgement, why, better })
+    Some(Judged::of("start", format!("{} sectors", start / 512), source, verdict))
 }
 
 impl Disk<'_> {
@@ -142,14 +141,7 @@ impl Disk<'_> {
     }
 
     fn told(&self, what: &str, value: String, file: &str, verdict: Verdict) -> Judged {
-        Judged {
-            what: what.into(),
-            value,
-            source: format!("/sys/block/{}/{file}", self.device.name),
-            judgement: verdict.judgement,
-            why: verdict.why,
-            better: verdict.better,
-        }
+        Judged::of(what, value, format!("/sys/block/{}/{file}", self.device.name), verdict)
     }
 
     /// A file of which nothing but its text is kept.
@@ -368,9 +360,12 @@ fn write_cache(disk: &Disk, value: &str) -> Verdict {
 fn wbt(disk: &Disk, value: &str) -> Verdict {
     let Ok(usec) = value.parse::<i64>() else { return Verdict::open("") };
     let least = disk.class.fast_usec(4096.0);
+    // `wbt_default_latency_nsec` in block/blk-wbt.c.
+    let default = if disk.queue.rotational == Ok(true) { 75_000 } else { 2000 };
     match usec {
         0 => Verdict::fine("off: buffered writes are not held back"),
         _ if disk.iocost => Verdict::questionable("iocost is on, and both hold writes back").better("0"),
+        usec if usec == default => Verdict::fine("the kernel's default"),
         usec if usec > 0
             && u64::try_from(usec).is_ok_and(|usec| count(usec) < least)
             && disk.class != DiskClass::Nvme =>
@@ -379,7 +374,7 @@ fn wbt(disk: &Disk, value: &str) -> Verdict {
                 "a disk of this class may need {:.1} ms for one write: wbt would hold buffered writes to one at a time",
                 least / 1000.0
             ))
-            .better(if disk.queue.rotational == Ok(true) { "75000" } else { "2000" })
+            .better(default.to_string())
         }
         _ => Verdict::fine("buffered writes give way when reads take longer than this"),
     }

@@ -74,6 +74,32 @@ fn a_depth_is_judged_by_what_waiting_costs_on_the_disk() {
 }
 
 #[test]
+fn the_kernels_own_target_of_write_back_throttling_is_fine() {
+    let virtio = "/sys/devices/pci0000:00/virtio1/block/vda";
+    for (path, spins, usec, judgement, better) in [
+        (virtio, false, 2000, Judgement::Fine, None),
+        (virtio, true, 75_000, Judgement::Fine, None),
+        (virtio, false, 500, Judgement::Questionable, Some("2000")),
+        (SATA, true, 75_000, Judgement::Fine, None),
+        (SATA, true, 2000, Judgement::Questionable, Some("75000")),
+        (SATA, false, 2000, Judgement::Fine, None),
+    ] {
+        let host = host(path, "sda", |queue| {
+            queue.rotational = Ok(spins);
+            queue.wbt_target_usec = Ok(usec);
+        });
+        let judged = judged(&host, "wbt_lat_usec");
+        assert_eq!((judged.judgement, judged.better.as_deref()), (judgement, better), "{usec}, spins: {spins}");
+    }
+}
+
+#[test]
+fn a_value_that_is_there_already_is_no_better_one() {
+    let judged = |value: &str| Judged::of("x", value.into(), "/x", Verdict::questionable("why").better("2"));
+    assert_eq!((judged("1").better.as_deref(), judged("2").better), (Some("2"), None));
+}
+
+#[test]
 fn counters_that_are_off_are_wrong_everywhere_and_absent_files_are_not_told() {
     let setting = |file: &str, value: &str| Setting { file: file.into(), value: Ok(value.into()) };
     let host = host(SATA, "sda", |queue| {

@@ -59,14 +59,15 @@ fn statement(text: &str) -> Option<Statement> {
     let lower = text.to_lowercase();
     if first == "nvme" {
         let device = rest.split(':').next().unwrap_or(rest);
-        let is_timeout =
-            lower.contains("timeout") || lower.contains("controller is down") || lower.contains("device not ready");
+        let is_timeout = in_order(&lower, &["i/o ", " qid ", "timeout"])
+            || lower.contains("controller is down")
+            || lower.contains("device not ready");
         return is_timeout.then_some(()).and_then(|()| timed_out(device, None));
     }
     if first.starts_with("ata") && first.ends_with(':') {
         let device = first.trim_end_matches(':');
-        let is_timeout =
-            lower.contains("(timeout)") || lower.contains("hard resetting link") || lower.contains("softreset failed");
+        // "hard resetting link" is said on hotplug and resume too.
+        let is_timeout = lower.contains("(timeout)") || lower.contains("softreset failed");
         return is_timeout.then_some(()).and_then(|()| timed_out(device, None));
     }
     if let Some(disk) = scsi_disk(text) {
@@ -99,6 +100,12 @@ fn statement(text: &str) -> Option<Statement> {
     (first.starts_with("nvme") && first.ends_with(':') && text.contains("I/O Error"))
         .then(|| first.trim_end_matches(':'))
         .and_then(failed)
+}
+
+/// Whether a text holds these one after the other.
+fn in_order(text: &str, parts: &[&str]) -> bool {
+    let rest = parts.iter().try_fold(text, |rest, part| rest.split_once(part).map(|(_, rest)| rest));
+    rest.is_some()
 }
 
 /// `INFO: task jbd2/sda1-8:213 blocked for more than 120 seconds.`
@@ -141,6 +148,13 @@ mod tests {
         for (line, said) in [
             ("[   89.895139] nvme nvme0: I/O 900 (I/O Cmd) QID 2 timeout, aborting", timed_out("nvme0")),
             (
+                "[ 1.5] nvme nvme0: I/O tag 13 (a00d) opcode 0x1 (I/O Cmd) QID 3 timeout, aborting req_op:WRITE(1) size:4096",
+                timed_out("nvme0"),
+            ),
+            ("[ 1.5] nvme nvme1: controller is down; will reset: CSTS=0xffffffff", timed_out("nvme1")),
+            ("[ 1.5] nvme nvme0: Device not ready; aborting reset, CSTS=0x1", timed_out("nvme0")),
+            ("[ 1.5] ata1: softreset failed (1st FIS failed)", timed_out("ata1")),
+            (
                 "Jan  1 00:00:00 host kernel: [  1.000000] blk_update_request: I/O error, dev sda, sector 1 op 0x0:(READ)",
                 failed("sda"),
             ),
@@ -157,6 +171,18 @@ mod tests {
             ),
         ] {
             assert_eq!(read(&format!("{line}\n")).statements, [said], "{line}");
+        }
+    }
+
+    #[test]
+    fn what_drivers_say_of_healthy_disks_is_no_timeout() {
+        for line in [
+            "[    1.0] nvme nvme0: Shutdown timeout set to 10 seconds",
+            "[    1.0] nvme nvme0: missing or invalid SUBNQN field, I/O timeout is 30 s",
+            "[    1.0] ata3: hard resetting link",
+            "[    1.0] ata3: SATA link up 6.0 Gbps (SStatus 133 SControl 300)",
+        ] {
+            assert_eq!(read(&format!("{line}\n")).statements, [], "{line}");
         }
     }
 

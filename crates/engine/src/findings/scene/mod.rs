@@ -91,6 +91,19 @@ impl<'a> Scene<'a> {
         disk.shares.iter().filter_map(|share| Some((self.workloads.get(share.workload)?, share)))
     }
 
+    /// Whether a workload ever did I/O on a disk or on those below it, as far as that is counted.
+    #[must_use]
+    pub fn uses(&self, workload: &Workload, disk: &Disk) -> bool {
+        let below = self.window.t1.leaves(disk.dev);
+        !workload.io_counted || workload.io.iter().any(|io| io.dev == disk.dev || below.contains(&io.dev))
+    }
+
+    /// Those that were seen waiting for a journal and use this disk: a wait does not say whose journal it is.
+    pub fn journal_waiters<'s>(&'s self, disk: &Disk) -> impl Iterator<Item = &'s Workload> {
+        let of_people = self.workloads.iter().filter(|workload| !workload.is_kernel());
+        of_people.filter(move |workload| workload.waits_for_journal() && self.uses(workload, disk))
+    }
+
     /// Who a disk mostly works for, the kernel included, where there is one: three fifths of its time.
     #[must_use]
     pub fn top_user<'s, 'd>(&'s self, disk: &'d Disk<'_>) -> Option<(&'s Workload, &'d Share)> {
