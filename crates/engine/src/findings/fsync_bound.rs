@@ -2,7 +2,7 @@
 
 use super::evidence::{disk_subject, evidence, finding, host_subject, of_disk, of_stall, subject, usec};
 use super::finding::{Advice, Aspect, Explain, Finding, Value};
-use super::scene::{Commits, Disk, DiskClass, Scene, Workload};
+use super::scene::{Commits, Disk, DiskClass, Scene, Trust, Workload};
 use super::table::Rule;
 use crate::snapshot::Filesystem;
 
@@ -66,12 +66,14 @@ fn benchmarked(scene: &Scene) -> Option<Finding> {
 
 /// A disk at which each few writes come with a flush, and flushes are much of its time.
 fn flushing(scene: &Scene, disk: &Disk) -> Option<Finding> {
-    let rates = disk.rates.filter(|rates| rates.ios() >= 20 && !disk.is_queueing())?;
+    let trusted = disk.trust == Trust::Trusted;
+    let rates = disk.rates.filter(|rates| trusted && rates.ios() >= 20 && !disk.is_queueing())?;
     let flush = rates.flush.filter(|flush| flush.ios_per_sec >= 10.0)?;
     let each = rates.write.ios_per_sec / flush.ios_per_sec;
-    let share = quell_units::ratio(flush.ios_per_sec * flush.await_usec? / 1e6, rates.ticks_ratio);
+    let flushing = flush.ios_per_sec * flush.await_usec? / 1e6;
+    let share = quell_units::ratio(flushing, rates.ticks_ratio);
     let small = rates.write.size_bytes_avg.is_some_and(|bytes| bytes <= 65_536.0);
-    if !(0.5..=4.0).contains(&each) || share < 0.3 || !small || disk.util_pct < 70.0 {
+    if !(0.5..=4.0).contains(&each) || share.min(flushing) < 0.3 || !small || disk.util_pct < 70.0 {
         return None;
     }
     let mut out = vec![
@@ -158,5 +160,36 @@ fn forcer<'s>(scene: &'s Scene, disk: &'s Disk) -> Option<&'s Workload> {
             .filter(|(workload, _)| !workload.is_kernel())
             .find(|(_, share)| share.io.write.ios_per_sec > share.io.read.ios_per_sec)
             .map(|(workload, _)| workload),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quell_kfile::diskstats::Flushes;
+    use quell_units::Millis;
+
+    use crate::findings::written::{Did, SECONDS, Written};
+
+    /// 40 small writes a second of so long, each with a flush of so long, on a spinning disk that says it is so busy.
+    fn is_bound(write_usec: u64, flush_ms: u64, util_pct: u64) -> bool {
+        let mut host = Written::new();
+        let did = Did { writes: 40, write_bytes: 40 * 4096, write_usec, util_pct, ..Did::default() };
+        host.disk(0, "sda", "/sys/devices/pci0000:00/ata1/block/sda", did);
+        host.change("sda", |disk| disk.queue.as_mut().unwrap().rotational = Ok(true));
+        host.cgroup("db", 0.5, &[(0, 0, 40, 40 * 4096)]);
+        for (snapshot, seconds) in [(&mut host.window.t0, 0), (&mut host.window.t1, SECONDS)] {
+            let ticks_ms = Millis(40 * flush_ms * seconds);
+            snapshot.devices[0].counters.flush = Some(Flushes { ios: 40 * seconds, ticks_ms });
+        }
+        host.ids().contains(&"fsync-bound")
+    }
+
+    #[test]
+    fn flushes_bind_who_waits_for_them_much_of_the_time_by_counters_that_can_be_believed() {
+        assert!(is_bound(5000, 15, 80));
+        // Two fifths of the requests' time, and a quarter of the clock's.
+        assert!(!is_bound(9000, 6, 75));
+        // The requests were under way for half of the time at the most.
+        assert!(!is_bound(5000, 8, 95));
     }
 }
