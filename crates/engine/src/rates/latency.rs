@@ -191,7 +191,6 @@ mod tests {
     }
 
     fn trace(device: StageCounters, total: StageCounters) -> Trace {
-        let total_ios = total.buckets.iter().fold(0, |sum: u32, n| sum.wrapping_add(*n));
         let none = StageCounters::default;
         let stages = [none(), none(), none(), none(), device, none(), total];
         let (dev, cgroup) = (DevNum { major: 253, minor: 0 }, Some(CgroupId(7)));
@@ -199,7 +198,7 @@ mod tests {
             dev,
             cgroup,
             operation: Operation::Read,
-            requests: u64::from(total_ios),
+            requests: 4,
             bios: 5,
             errors: 0,
             requeues: 0,
