@@ -365,8 +365,8 @@ fn wbt(disk: &Disk, value: &str) -> Verdict {
     match usec {
         0 => Verdict::fine("off: buffered writes are not held back"),
         _ if disk.iocost => Verdict::questionable("iocost is on, and both hold writes back").better("0"),
-        usec if usec == default => Verdict::fine("the kernel's default"),
         usec if usec > 0
+            && usec != default
             && u64::try_from(usec).is_ok_and(|usec| count(usec) < least)
             && disk.class != DiskClass::Nvme =>
         {
