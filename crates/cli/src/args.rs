@@ -387,7 +387,7 @@ Needs root, or CAP_BPF and CAP_PERFMON.
 
 Examples:
   quell latency                      every workload, over 10 s
-  quell latency docker/mysql 1 5     one of them, five times a second each
+  quell latency docker/mysql 1 5     one of them, five reports of a second
   quell latency -s device -d vda     how long the disk itself took";
 
 const DEVICES_EXAMPLES: &str = "\

@@ -65,13 +65,18 @@ impl Target {
         std::iter::once(&finding.subject).chain(&finding.culprit).any(|subject| self.is(subject, snapshot))
     }
 
+    /// Whether what a workload does on a disk is its own.
+    #[must_use]
+    pub fn covers(&self, dev: DevNum, workload: Option<&CgroupPath>) -> bool {
+        match self {
+            Self::Disk(disk) => *disk == dev,
+            Self::Cgroup(path) => workload.is_some_and(|workload| concern(path, workload)),
+        }
+    }
+
     fn is(&self, subject: &Subject, snapshot: &Snapshot) -> bool {
         match self {
-            // A limit of a parent holds the target too; what the root cgroup does is nobody's in particular.
-            Self::Cgroup(path) => subject
-                .cgroup
-                .as_ref()
-                .is_some_and(|cgroup| cgroup.is_within(path) || (path.is_within(cgroup) && !cgroup.is_root())),
+            Self::Cgroup(path) => subject.cgroup.as_ref().is_some_and(|cgroup| concern(path, cgroup)),
             Self::Disk(dev) => {
                 let leaves = snapshot.leaves(*dev);
                 let of_name = |device: &&Device| Some(device.name) == subject.device;
@@ -80,6 +85,12 @@ impl Target {
             }
         }
     }
+}
+
+/// Whether what is said of a cgroup concerns a target: it is the target's own or one below it, or it holds the target, as
+/// a parent's limit does. What the root cgroup does is nobody's in particular.
+fn concern(target: &CgroupPath, cgroup: &CgroupPath) -> bool {
+    cgroup.is_within(target) || (target.is_within(cgroup) && !cgroup.is_root())
 }
 
 /// A disk that was asked for, and how it was found.

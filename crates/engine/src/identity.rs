@@ -30,6 +30,9 @@ pub struct Shape {
     pub id: String,
 }
 
+/// What the root cgroup is to people where its I/O is told: no cgroup of theirs, but the kernel's own threads.
+pub const KERNEL: &str = "the kernel (root cgroup)";
+
 /// The scopes that runtimes make under systemd: the scope's prefix, and what people call the runtime.
 const SCOPES: [(&str, &str); 7] = [
     ("docker-", "docker"),

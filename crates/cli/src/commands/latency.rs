@@ -38,10 +38,10 @@ pub(super) fn run(args: &LatencyArgs, screen: &Screen, out: &mut dyn Write) -> R
     for at in 0..reports {
         pace.wait();
         let (ended, now) = (watching::now(), tracer.read());
-        // After the wait: a workload that began meanwhile has its name.
-        snapshot = with_names(machine.snapshot(Depth::Full), &snapshot);
+        // After the wait: a workload that began meanwhile has its name. Its tasks and files are nobody's question here.
+        snapshot = with_names(machine.snapshot(Depth::Counters), &snapshot);
         let wanted = |dev: DevNum, path: Option<&CgroupPath>| {
-            device.is_none_or(|device| device == dev) && concerns(target.as_ref(), dev, path)
+            device.is_none_or(|device| device == dev) && target.as_ref().is_none_or(|target| target.covers(dev, path))
         };
         let seconds = ended.since(begun).map(Micros::seconds);
         let document = Document::of(&snapshot, seconds, (&was, &now), &wanted, args.stage)
@@ -73,16 +73,6 @@ fn room(snapshot: &Snapshot) -> Room {
     let devices = snapshot.devices.iter().filter(is_whole).filter(used).count();
     // As many again may come while it runs.
     Room { devices: devices.max(1), cgroups: snapshot.cgroups.len().saturating_mul(2) }
-}
-
-fn concerns(target: Option<&Target>, dev: DevNum, path: Option<&CgroupPath>) -> bool {
-    match target {
-        None => true,
-        Some(Target::Disk(disk)) => *disk == dev,
-        Some(Target::Cgroup(cgroup)) => {
-            path.is_some_and(|path| path.is_within(cgroup) || cgroup.is_within(path) && !path.is_root())
-        }
-    }
 }
 
 /// Nothing can be traced, and what would help.

@@ -1,8 +1,8 @@
 //! `quell.latency/1`: where the time of each workload's requests went, a row a device, workload, operation and stage.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use quell_engine::identity::{identify, workload_of};
+use quell_engine::identity::{KERNEL, identify, workload_of};
 use quell_engine::rates::{BucketEdge, Latency, StageTimes};
 use quell_engine::snapshot::{Operation, Snapshot, Stage, Trace};
 use quell_units::{CgroupId, CgroupPath, DevNum};
@@ -99,10 +99,11 @@ impl Document {
         wanted: &dyn Fn(DevNum, Option<&CgroupPath>) -> bool,
         stage: Option<Stage>,
     ) -> Result<Self, quell_units::Gap> {
+        let paths: HashMap<CgroupId, &CgroupPath> =
+            snapshot.cgroups.iter().map(|cgroup| (cgroup.id, &cgroup.path)).collect();
         let mut sums: BTreeMap<Key, Latency> = BTreeMap::new();
         for latency in Latency::between(was, now)? {
-            let path = latency.cgroup.and_then(|id| snapshot.cgroups.iter().find(|cgroup| cgroup.id == id));
-            let path = path.map(|cgroup| workload_of(&cgroup.path, snapshot));
+            let path = latency.cgroup.and_then(|id| paths.get(&id)).map(|path| workload_of(path, snapshot));
             if !wanted(latency.dev, path.as_ref()) {
                 continue;
             }
@@ -149,7 +150,7 @@ fn rows(
     let path = whose.as_ref().and_then(|(path, _)| path.as_ref());
     let name = match (whose, path) {
         (None, _) => format!("{device} itself"),
-        (_, Some(path)) if path.is_root() => "the kernel (root cgroup)".into(),
+        (_, Some(path)) if path.is_root() => KERNEL.into(),
         (_, Some(path)) => identify(path, snapshot).1,
         (Some((_, id)), None) => format!("cgroup {} (gone)", id.0),
     };

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use quell_units::{CgroupId, CgroupPath, DevNum, count, ratio};
 
 use super::wait::{Wait, WaitKind};
-use crate::identity::{WorkloadKind, identify, is_whole};
+use crate::identity::{KERNEL, WorkloadKind, identify, is_whole};
 use crate::rates::{CgroupIo, CgroupRates, DiskRates, MemoryRates, PressureRates, Rates, Span};
 use crate::snapshot::{Snapshot, Task, Window};
 
@@ -198,7 +198,7 @@ impl<'a> Tree<'a> {
             path: cgroup.path.clone(),
             id: cgroup.id,
             kind,
-            name: if cgroup.path.is_root() { "the kernel (root cgroup)".into() } else { name },
+            name: if cgroup.path.is_root() { KERNEL.into() } else { name },
             io: rows.iter().map(|row| own(row, children)).collect(),
             io_counted: cgroup.io.is_ok(),
             inner: !children.is_empty(),
