@@ -5,7 +5,9 @@
 use quell::doc::latency::{Document, Row};
 use quell::render::latency::page;
 use quell::screen::Screen;
-use quell_engine::snapshot::{BUCKETS, Operation, Snapshot, Stage, StageCounters, Trace, TraceGroup, TraceLosses};
+use quell_engine::snapshot::{
+    BUCKETS, Operation, Snapshot, Stage, StageCounters, Trace, TraceCounts, TraceGroup, TraceKey, TraceLosses,
+};
 use quell_host::{Depth, Machine};
 use quell_units::{CgroupId, DevNum, Nanos};
 
@@ -30,16 +32,13 @@ fn host() -> (Snapshot, Trace) {
     let held = times(90_000, &[(66, 1)]);
     let device = times(10_000, &[(40, 10)]);
     let stages = [held, none(), none(), none(), device, none(), times(100_500, &[(40, 9), (67, 1)])];
-    let group = |cgroup| TraceGroup {
+    let key = |cgroup| TraceKey {
         dev: DevNum { major: 253, minor: 0 },
         cgroup: Some(cgroup),
         operation: Operation::SyncWrite,
-        requests: 8,
-        bios: 10,
-        errors: 0,
-        requeues: 0,
-        stages: stages.clone(),
     };
+    let counts = TraceCounts { requests: 8, bios: 10, ..TraceCounts::default() };
+    let group = |cgroup| TraceGroup { key: key(cgroup), counts, stages: stages.clone() };
     let losses = TraceLosses { bios: 3, ..TraceLosses::default() };
     let groups = vec![group(victim), group(CgroupId(9_999_999))];
     (snapshot, Trace { groups, losses, unseen: vec![Stage::Qos], ..Trace::default() })

@@ -13,6 +13,15 @@ pub(crate) enum Place {
     Exit(&'static str),
 }
 
+/// What is lost with a program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Loss {
+    /// The device stage, without which there is nothing.
+    All,
+    /// This, for people, and the stage that nothing else shows, where it is one.
+    Part(&'static str, Option<Stage>),
+}
+
 /// One program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hook {
@@ -20,35 +29,29 @@ pub(crate) struct Hook {
     pub program: &'static str,
     /// Where it attaches.
     pub place: Place,
-    /// Whether it is needed for the device stage, without which there is nothing.
-    pub of_device: bool,
-    /// The stage that nothing else shows.
-    pub stage: Option<Stage>,
-    /// What cannot be told without it, for people.
-    pub lost: &'static str,
+    /// What is lost where it is refused.
+    pub loss: Loss,
 }
 
-const fn hook(program: &'static str, place: Place, lost: &'static str) -> Hook {
-    Hook { program, place, of_device: false, stage: None, lost }
+const fn hook(program: &'static str, place: Place, loss: Loss) -> Hook {
+    Hook { program, place, loss }
 }
 
 /// Every program. What ends a request comes first, so that none is begun whose end is missed.
 pub(crate) static HOOKS: [Hook; 7] = [
-    Hook { of_device: true, ..hook("rq_complete", Place::Tracepoint("block_rq_complete"), "every stage") },
-    Hook { of_device: true, ..hook("rq_issue", Place::Tracepoint("block_rq_issue"), "every stage") },
-    Hook { of_device: true, ..hook("rq_requeue", Place::Tracepoint("block_rq_requeue"), "requeues") },
-    hook("split", Place::Tracepoint("block_split"), "the time of split bios above the request"),
-    hook("bio_queue", Place::Tracepoint("block_bio_queue"), "the time above the request"),
-    Hook {
-        stage: Some(Stage::Throttle),
-        ..hook(
-            "throttle_enter",
-            Place::Entry("__blk_throtl_bio"),
-            "stage throttle (io.max), which no total holds either",
-        )
-    },
-    Hook {
-        stage: Some(Stage::Qos),
-        ..hook("qos_exit", Place::Exit("__rq_qos_throttle"), "stage qos (iocost, io.latency, wbt) apart from stage tag")
-    },
+    hook("rq_complete", Place::Tracepoint("block_rq_complete"), Loss::All),
+    hook("rq_issue", Place::Tracepoint("block_rq_issue"), Loss::All),
+    hook("rq_requeue", Place::Tracepoint("block_rq_requeue"), Loss::All),
+    hook("split", Place::Tracepoint("block_split"), Loss::Part("the time of split bios above the request", None)),
+    hook("bio_queue", Place::Tracepoint("block_bio_queue"), Loss::Part("the time above the request", None)),
+    hook(
+        "throttle_enter",
+        Place::Entry("__blk_throtl_bio"),
+        Loss::Part("stage throttle (io.max), which no total holds either", Some(Stage::Throttle)),
+    ),
+    hook(
+        "qos_exit",
+        Place::Exit("__rq_qos_throttle"),
+        Loss::Part("stage qos (iocost, io.latency, wbt) apart from stage tag", Some(Stage::Qos)),
+    ),
 ];

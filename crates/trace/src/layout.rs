@@ -2,7 +2,7 @@
 //!
 //! By hand and not by casting structures: that would be `unsafe`, and here a field is one line.
 
-use quell_engine::snapshot::{BUCKETS, Operation, StageCounters, TraceGroup, TraceLosses};
+use quell_engine::snapshot::{BUCKETS, Operation, StageCounters, TraceCounts, TraceGroup, TraceKey, TraceLosses};
 use quell_units::{CgroupId, DevNum, Nanos};
 
 /// The bytes of `struct group_key`.
@@ -43,7 +43,7 @@ pub(crate) fn group(
     let mut key = Fields(key);
     let (dev, operation, cgroup) = (key.u32(), key.u32(), key.u64());
     let mut value = Fields(value);
-    let (requests, bios, errors, requeues) = (value.u64(), value.u64(), value.u64(), value.u64());
+    let counts = TraceCounts { requests: value.u64(), bios: value.u64(), errors: value.u64(), requeues: value.u64() };
     let mut stage = || {
         let (sum, max, bios_loose) = (value.u64(), value.u64(), value.u64());
         let (place, _) = (value.u32(), value.u32());
@@ -51,17 +51,13 @@ pub(crate) fn group(
         StageCounters { sum_nsec: Nanos(sum), max_nsec: Nanos(max), bios_loose, buckets }
     };
     let stages = [stage(), stage(), stage(), stage(), stage(), stage(), stage()];
-    Some(TraceGroup {
+    let key = TraceKey {
         // The kernel's own packing of a device's number: 12 bits and 20.
         dev: DevNum { major: dev >> 20, minor: dev & 0xf_ffff },
         cgroup: (cgroup != 0).then_some(CgroupId(cgroup)),
         operation: *Operation::ALL.get(usize::try_from(operation).ok()?)?,
-        requests,
-        bios,
-        errors,
-        requeues,
-        stages,
-    })
+    };
+    Some(TraceGroup { key, counts, stages })
 }
 
 /// The losses.
@@ -95,8 +91,8 @@ mod tests {
             vec![1, 2]
         });
         let group = group.unwrap();
-        assert_eq!((group.dev, group.cgroup), (DevNum { major: 253, minor: 16 }, Some(CgroupId(77))));
-        assert_eq!((group.operation, group.bios), (Operation::SyncWrite, 9));
+        assert_eq!((group.key.dev, group.key.cgroup), (DevNum { major: 253, minor: 16 }, Some(CgroupId(77))));
+        assert_eq!((group.key.operation, group.counts.bios), (Operation::SyncWrite, 9));
         assert_eq!((group.stages[4].sum_nsec, &group.stages[4].buckets[..]), (Nanos(5000), &[1, 2][..]));
         assert_eq!(asked, [2], "only what was used, and from 0");
     }
@@ -104,7 +100,7 @@ mod tests {
     #[test]
     fn an_operation_that_is_not_known_is_left_out_and_the_disk_itself_has_no_cgroup() {
         let mut key = [0; KEY_BYTES];
-        assert_eq!(group(&key, &[0; GROUP_BYTES], &mut |_| Vec::new()).unwrap().cgroup, None);
+        assert_eq!(group(&key, &[0; GROUP_BYTES], &mut |_| Vec::new()).unwrap().key.cgroup, None);
         key[4] = 9;
         assert_eq!(group(&key, &[0; GROUP_BYTES], &mut |_| Vec::new()), None);
     }

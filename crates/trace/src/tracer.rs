@@ -9,7 +9,7 @@ use aya::{Btf, Ebpf, EbpfLoader, include_bytes_aligned};
 use quell_engine::snapshot::{Missing, Stage, Trace};
 use quell_units::Gap;
 
-use crate::hooks::{HOOKS, Hook, Place};
+use crate::hooks::{HOOKS, Hook, Loss, Place};
 use crate::layout::{self, GROUP_BYTES, Histogram, KEY_BYTES, LOSSES_BYTES};
 
 /// The compiled programs.
@@ -80,18 +80,15 @@ impl Tracer {
             .map_err(|error| all(gap_of(&error)))?;
         let mut missing: Vec<Missing> = Vec::new();
         let mut unseen = Vec::new();
-        for hook in HOOKS.iter().filter(|hook| hook.of_device || stages == Stages::All) {
-            if let Err(error) = attach(&mut programs, hook, &btf) {
-                let reason = gap_of(&error);
-                if hook.of_device {
-                    return Err(all(reason));
-                }
-                unseen.extend(hook.stage);
-                let what = hook.lost.to_owned();
-                if !missing.iter().any(|one| one.what == what) {
-                    missing.push(Missing { what, reason });
-                }
+        for hook in &HOOKS {
+            if stages == Stages::Device && !matches!(hook.loss, Loss::All) {
+                continue;
             }
+            let Err(error) = attach(&mut programs, hook, &btf) else { continue };
+            let reason = gap_of(&error);
+            let Loss::Part(what, stage) = hook.loss else { return Err(all(reason)) };
+            missing.push(Missing { what: what.into(), reason });
+            unseen.extend(stage);
         }
         let mut map = |name: &str| programs.take_map(name).ok_or_else(|| all(Gap::Malformed));
         let (groups, histograms, losses) = (map("groups")?, map("histograms")?, map(".bss.losses")?);
@@ -118,7 +115,7 @@ impl Tracer {
             .filter_map(Result::ok)
             .filter_map(|(key, value)| layout::group(&key, &value, &mut histogram))
             .collect();
-        groups.sort_by_key(|group| (group.dev, group.cgroup, group.operation));
+        groups.sort_by_key(|group| group.key);
         let losses = self.losses.get(&0, 0).as_ref().map(layout::losses).unwrap_or_default();
         Trace { groups, losses, missing: self.missing.clone(), unseen: self.unseen.clone() }
     }

@@ -103,13 +103,13 @@ impl Document {
             snapshot.cgroups.iter().map(|cgroup| (cgroup.id, &cgroup.path)).collect();
         let mut sums: BTreeMap<Key, Latency> = BTreeMap::new();
         for latency in Latency::between(was, now)? {
-            let path = latency.cgroup.and_then(|id| paths.get(&id)).map(|path| workload_of(path, snapshot));
-            if !wanted(latency.dev, path.as_ref()) {
+            let path = latency.key.cgroup.and_then(|id| paths.get(&id)).map(|path| workload_of(path, snapshot));
+            if !wanted(latency.key.dev, path.as_ref()) {
                 continue;
             }
             let id = |id| path.as_ref().and_then(|path| snapshot.cgroup(path)).map_or(id, |cgroup| cgroup.id);
-            let whose = latency.cgroup.map(|one| (path.clone(), id(one)));
-            let key = (latency.dev, whose, latency.operation);
+            let whose = latency.key.cgroup.map(|one| (path.clone(), id(one)));
+            let key = (latency.key.dev, whose, latency.key.operation);
             sums.entry(key).and_modify(|sum| sum.add(&latency)).or_insert(latency);
         }
         let shown = |one: Stage| stage.is_none_or(|stage| stage == one);
@@ -161,8 +161,8 @@ fn rows(
         name: name.clone(),
         op: operation.as_str(),
         stage,
-        requests: latency.requests,
-        bios: (latency.bios > 0).then_some(latency.bios),
+        requests: latency.counts.requests,
+        bios: Some(latency.counts.bios).filter(|bios| *bios > 0),
         ios: latency.ios(),
         sum_usec,
         max_usec: times.map(|times| times.max_usec),

@@ -1,8 +1,8 @@
 //! Where the time of I/O went between two readings of the trace.
 
-use quell_units::{CgroupId, DevNum, Gap, Known, count, whole};
+use quell_units::{Gap, Known, count, whole};
 
-use crate::snapshot::{BUCKETS, Operation, Stage, StageCounters, Trace, TraceGroup};
+use crate::snapshot::{BUCKETS, Stage, StageCounters, Trace, TraceCounts, TraceKey};
 
 /// The upper edge of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,20 +35,10 @@ pub struct StageTimes {
 /// What one cgroup, or several of one workload, did on one device by one operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latency {
-    /// The device.
-    pub dev: DevNum,
-    /// The cgroup that is billed; `None` for the flushes that the kernel sends to a disk for whoever asked.
-    pub cgroup: Option<CgroupId>,
-    /// What for.
-    pub operation: Operation,
-    /// Requests that ended.
-    pub requests: u64,
-    /// Bios that ended with them, merged ones included; 0 where the device alone was traced.
-    pub bios: u64,
-    /// Requests that ended in an error.
-    pub errors: u64,
-    /// How often the driver gave a request back.
-    pub requeues: u64,
+    /// Whose it is; of several cgroups, one of them.
+    pub key: TraceKey,
+    /// How much it was.
+    pub counts: TraceCounts,
     /// By [`Stage::ALL`].
     pub stages: [StageTimes; 7],
 }
@@ -59,9 +49,8 @@ impl StageTimes {
         let buckets: Vec<u64> =
             now.buckets.iter().enumerate().map(|(at, &n)| u64::from(n.wrapping_sub(before(at)))).collect();
         let grown = |of: fn(&StageCounters) -> u64| super::growth(was.map_or(0, of), of(now));
-        let in_buckets = buckets.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
         Ok(Self {
-            ios: in_buckets.saturating_add(grown(|stage| stage.bios_loose)?),
+            ios: sum(&buckets).saturating_add(grown(|stage| stage.bios_loose)?),
             sum_usec: count(grown(|stage| stage.sum_nsec.get())?) / 1e3,
             max_usec: now.max_nsec.usec(),
             buckets,
@@ -82,7 +71,7 @@ impl StageTimes {
     /// and no more than the longest. 0 where it is one of those that spent none; `None` where there were none.
     #[must_use]
     pub fn percentile_usec(&self, share: f64, ios: u64) -> Option<f64> {
-        let in_buckets = self.buckets.iter().fold(0, |sum: u64, n| sum.saturating_add(*n));
+        let in_buckets = sum(&self.buckets);
         let all = ios.max(in_buckets);
         if all == 0 {
             return None;
@@ -108,26 +97,20 @@ impl Latency {
     /// # Errors
     /// A counter that went back: the readings are of two traces.
     pub fn between(was: &Trace, now: &Trace) -> Result<Vec<Self>, Gap> {
-        let key = |group: &TraceGroup| (group.dev, group.cgroup, group.operation);
         let mut out = Vec::new();
         for group in &now.groups {
-            let before = was.groups.binary_search_by_key(&key(group), key).ok().and_then(|at| was.groups.get(at));
-            let grown = |of: fn(&TraceGroup) -> u64| super::growth(before.map_or(0, of), of(group));
+            let before = was.groups.binary_search_by_key(&group.key, |group| group.key);
+            let before = before.ok().and_then(|at| was.groups.get(at));
             let times = |stage: usize| {
                 let now = group.stages.get(stage).ok_or(Gap::Malformed)?;
                 StageTimes::between(before.and_then(|group| group.stages.get(stage)), now)
             };
             let latency = Self {
-                dev: group.dev,
-                cgroup: group.cgroup,
-                operation: group.operation,
-                requests: grown(|group| group.requests)?,
-                bios: grown(|group| group.bios)?,
-                errors: grown(|group| group.errors)?,
-                requeues: grown(|group| group.requeues)?,
+                key: group.key,
+                counts: grown(before.map_or_else(TraceCounts::default, |group| group.counts), group.counts)?,
                 stages: [times(0)?, times(1)?, times(2)?, times(3)?, times(4)?, times(5)?, times(6)?],
             };
-            if latency.requests > 0 || latency.ios() > 0 {
+            if latency.counts.requests > 0 || latency.ios() > 0 {
                 out.push(latency);
             }
         }
@@ -136,10 +119,11 @@ impl Latency {
 
     /// Adds what another cgroup of the same workload did.
     pub fn add(&mut self, other: &Self) {
-        self.requests = self.requests.saturating_add(other.requests);
-        self.bios = self.bios.saturating_add(other.bios);
-        self.errors = self.errors.saturating_add(other.errors);
-        self.requeues = self.requeues.saturating_add(other.requeues);
+        let (mine, theirs) = (&mut self.counts, &other.counts);
+        mine.requests = mine.requests.saturating_add(theirs.requests);
+        mine.bios = mine.bios.saturating_add(theirs.bios);
+        mine.errors = mine.errors.saturating_add(theirs.errors);
+        mine.requeues = mine.requeues.saturating_add(theirs.requeues);
         self.stages.iter_mut().zip(&other.stages).for_each(|(mine, theirs)| mine.add(theirs));
     }
 
@@ -179,10 +163,24 @@ impl Latency {
     }
 }
 
+fn sum(buckets: &[u64]) -> u64 {
+    buckets.iter().fold(0, |sum, n| sum.saturating_add(*n))
+}
+
+fn grown(was: TraceCounts, now: TraceCounts) -> Known<TraceCounts> {
+    Ok(TraceCounts {
+        requests: super::growth(was.requests, now.requests)?,
+        bios: super::growth(was.bios, now.bios)?,
+        errors: super::growth(was.errors, now.errors)?,
+        requeues: super::growth(was.requeues, now.requeues)?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quell_units::Nanos;
+    use crate::snapshot::{Operation, TraceGroup};
+    use quell_units::{CgroupId, DevNum, Nanos};
 
     fn stage(usec: u64, buckets: &[(usize, u32)]) -> StageCounters {
         let mut all = vec![0; BUCKETS];
@@ -193,17 +191,10 @@ mod tests {
     fn trace(device: StageCounters, total: StageCounters) -> Trace {
         let none = StageCounters::default;
         let stages = [none(), none(), none(), none(), device, none(), total];
-        let (dev, cgroup) = (DevNum { major: 253, minor: 0 }, Some(CgroupId(7)));
-        let group = TraceGroup {
-            dev,
-            cgroup,
-            operation: Operation::Read,
-            requests: 4,
-            bios: 5,
-            errors: 0,
-            requeues: 0,
-            stages,
-        };
+        let dev = DevNum { major: 253, minor: 0 };
+        let key = TraceKey { dev, cgroup: Some(CgroupId(7)), operation: Operation::Read };
+        let counts = TraceCounts { requests: 4, bios: 5, ..TraceCounts::default() };
+        let group = TraceGroup { key, counts, stages };
         Trace { groups: vec![group], ..Trace::default() }
     }
 
@@ -250,6 +241,6 @@ mod tests {
         let now = trace(stage(4, &[(8, 1)]), stage(400, &[(9, 10)]));
         let mut sum = Latency::between(&Trace::default(), &now).unwrap().remove(0);
         sum.add(&sum.clone());
-        assert_eq!((sum.ios(), sum.bios, sum.stage(Stage::Total).max_usec), (20, 10, 400.0));
+        assert_eq!((sum.ios(), sum.counts.bios, sum.stage(Stage::Total).max_usec), (20, 10, 400.0));
     }
 }

@@ -22,7 +22,7 @@ pub use device::{
 pub use mount::{Mount, OnDisk, Partition};
 pub use open_file::OpenFile;
 pub use task::{DiskLook, Look, Task};
-pub use trace::{BUCKETS, Operation, Stage, StageCounters, Trace, TraceGroup, TraceLosses};
+pub use trace::{BUCKETS, Operation, Stage, StageCounters, Trace, TraceCounts, TraceGroup, TraceKey, TraceLosses};
 
 use quell_kfile::cpu_times::CpuTimes;
 use quell_kfile::meminfo::MemInfo;

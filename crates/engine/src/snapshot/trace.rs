@@ -95,19 +95,25 @@ pub struct StageCounters {
     pub max_nsec: Nanos,
     /// Bios that spent time here and are in no bucket, because no histogram was left.
     pub bios_loose: u64,
-    /// Bios that spent time here, by how much; requests where the device alone is traced; empty where there were none. A count wraps at 2^32.
+    /// Bios that spent time here, by how much; requests where the device alone is traced; empty where there were none. A
+    /// count wraps at 2^32.
     pub buckets: Vec<u32>,
 }
 
-/// What one cgroup did on one device by one operation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TraceGroup {
+/// Whose I/O is counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TraceKey {
     /// The device.
     pub dev: DevNum,
     /// The cgroup that is billed; `None` for the flushes that the kernel sends to a disk for whoever asked.
     pub cgroup: Option<CgroupId>,
     /// What for.
     pub operation: Operation,
+}
+
+/// How much I/O that was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceCounts {
     /// Requests that ended.
     pub requests: u64,
     /// Bios that ended with them, merged ones included; 0 where the device alone is traced.
@@ -116,6 +122,15 @@ pub struct TraceGroup {
     pub errors: u64,
     /// How often the driver gave a request back.
     pub requeues: u64,
+}
+
+/// What one cgroup did on one device by one operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceGroup {
+    /// Whose it is.
+    pub key: TraceKey,
+    /// How much it was.
+    pub counts: TraceCounts,
     /// By [`Stage::ALL`].
     pub stages: [StageCounters; 7],
 }
@@ -136,7 +151,7 @@ pub struct TraceLosses {
 /// All counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
-    /// One for each device, cgroup and operation, in that order.
+    /// By their keys.
     pub groups: Vec<TraceGroup>,
     /// What could not be counted in its place.
     pub losses: TraceLosses,
