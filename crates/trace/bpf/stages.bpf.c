@@ -20,7 +20,7 @@ enum stage {
 	STAGE_QUEUE,    /* from there until the driver got it: plug, scheduler, dispatch */
 	STAGE_DEVICE,   /* in the driver and the device */
 	STAGE_FLUSH,    /* flushes of the device's cache before and after it */
-	STAGE_TOTAL,    /* from the first bio's submission to the last completion */
+	STAGE_TOTAL,    /* from the bio's submission to the request's last completion */
 	STAGES,
 };
 
@@ -154,7 +154,7 @@ __noinline int add_time(struct stage_sum *stage, u64 nsec)
 	struct histogram *histogram;
 	u32 place, bucket;
 
-	if (!stage || !nsec)
+	if (!stage)
 		return 0;
 	add(stage->sum_nsec, nsec);
 	if (nsec > stage->max_nsec)
