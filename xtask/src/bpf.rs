@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 use crate::command::{output, run as run_command};
 use crate::test::Outcome;
@@ -30,8 +30,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let workspace = Workspace::load()?;
-    let found = version()?;
-    ensure!(found == CLANG, "clang {found} is here, and the objects are made by {CLANG}");
+    if let Some(why) = cannot() {
+        bail!("{why}");
+    }
     if args.check {
         return check(&workspace);
     }
@@ -40,10 +41,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// The step of `xtask test`.
 pub(crate) fn step(workspace: &Workspace) -> Result<Outcome> {
+    match cannot() {
+        Some(why) => Ok(Outcome::Skipped(why)),
+        None => check(workspace).map(|()| Outcome::Passed),
+    }
+}
+
+/// Why the objects cannot be made here.
+fn cannot() -> Option<String> {
     match version() {
-        Ok(found) if found == CLANG => check(workspace).map(|()| Outcome::Passed),
-        Ok(found) => Ok(Outcome::Skipped(format!("clang {found} is here, and the objects are made by {CLANG}"))),
-        Err(_) => Ok(Outcome::Skipped("no clang; hint: apt-get install clang llvm libbpf-dev".into())),
+        Ok(found) if found == CLANG => None,
+        Ok(found) => Some(format!("clang {found} is here, and the objects are made by {CLANG}")),
+        Err(_) => Some("no clang; hint: apt-get install clang llvm libbpf-dev".into()),
     }
 }
 

@@ -10,6 +10,7 @@ mod fuzz;
 mod interrupt;
 mod iostat;
 mod lab;
+mod needs;
 mod test;
 mod tidy;
 mod workspace;

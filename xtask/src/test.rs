@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::command::{cargo, run as run_command};
 use crate::workspace::Workspace;
-use crate::{bpf, fuzz, iostat, lab, tidy};
+use crate::{bpf, fuzz, iostat, lab, needs, tidy};
 
 /// Arguments of `xtask test`.
 #[derive(Debug, clap::Args)]
@@ -32,7 +32,7 @@ type Step = (&'static str, fn(&Workspace) -> Result<Outcome>);
 
 /// Cheap and telling first.
 const STEPS: [Step; 11] = [
-    ("programs", |_| lab::install().context("the lab cannot run here, and --no-lab leaves it out")),
+    ("programs", |_| install().context("the lab cannot run here, and --no-lab leaves it out")),
     ("format", |_| cargo_step(&["fmt", "--all", "--check"])),
     ("tidy", |_| tidy::run().map(|()| Outcome::Passed)),
     ("bpf", bpf::step),
@@ -51,6 +51,13 @@ const STEPS: [Step; 11] = [
 
 /// The steps that `--no-lab` leaves out.
 const OF_THE_LAB: [&str; 2] = ["programs", "lab"];
+
+/// Installs what the steps run, where that can be done.
+fn install() -> Result<Outcome> {
+    needs::install_missing(needs::LAB)?;
+    needs::install_missing(needs::BPF)?;
+    Ok(Outcome::Passed)
+}
 
 /// The tests that `cargo test` leaves out because they change the host: they make a cgroup of their own and remove it.
 fn as_root() -> Result<Outcome> {

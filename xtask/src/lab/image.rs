@@ -12,8 +12,8 @@ use serde::Deserialize;
 use tempfile::{NamedTempFile, TempDir};
 
 use super::disk::Content;
-use super::needs;
 use crate::command::output;
+use crate::needs;
 
 /// The number of the recipes below: other ones make images in a folder of their own.
 const RECIPES: &str = "images-2";

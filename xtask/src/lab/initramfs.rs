@@ -13,8 +13,8 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use cpio::newc::{Builder, ModeFileType, trailer};
 
-use super::needs;
 use crate::command::output;
+use crate::needs;
 
 /// Programs of the host that go to the VM's `/bin`.
 const PROGRAMS: &[&str] =

@@ -12,8 +12,8 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
-use super::needs;
 use crate::command::{output, run};
+use crate::needs;
 
 /// The folder's number: another list of modules makes a folder of its own.
 const STOCK: &str = "stock-1";

@@ -10,7 +10,6 @@ mod disk;
 mod image;
 mod initramfs;
 mod kernel;
-mod needs;
 mod scenario;
 mod table;
 mod verdict;
@@ -26,6 +25,7 @@ use serde_json::Value;
 
 use crate::command::{cargo, output, run as run_command};
 use crate::interrupt::Interrupt;
+use crate::needs;
 use crate::test::Outcome;
 use crate::workspace::Workspace;
 use kernel::{Kernel, Which};
@@ -87,12 +87,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The step of `xtask test` that installs what the lab needs, where that can be done.
-pub(crate) fn install() -> Result<Outcome> {
-    needs::install_missing()?;
-    Ok(Outcome::Passed)
-}
-
 /// The step of `xtask test`: the core scenarios on one kernel.
 pub(crate) fn step(_: &Workspace) -> Result<Outcome> {
     let runs = NonZeroUsize::MIN;
@@ -135,7 +129,7 @@ struct Lab {
 impl Lab {
     /// Builds quell and the guest.
     fn prepare(workspace: &Workspace) -> Result<Self> {
-        needs::install_missing()?;
+        needs::install_missing(needs::LAB)?;
         run_command(cargo().args(["build", "--quiet", "--release", "--package", "quell"]))?;
         run_command(cargo().args(["build", "--quiet", "--package", "xtask", "--bin", "idle-io-uring"]))?;
         let quell = workspace.binary("release", "quell");

@@ -1,4 +1,4 @@
-//! The host's programs that the lab runs or copies into its VM, and the packages that have them.
+//! The host's programs that a task runs, or that the lab copies into its VM, and the packages that have them.
 //!
 //! It comes first: everything after it takes the programs as given. In a CI container it installs them by itself, since
 //! it can; on a developer's machine it only tells what to install, because that is not its to decide.
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::command::output;
 
-/// A program and where it comes from.
+/// A program, or another file by its path, and where it comes from.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     pub(crate) program: &'static str,
@@ -22,7 +22,8 @@ pub(crate) struct Need {
     pub(crate) package: &'static str,
 }
 
-const NEEDS: &[Need] = &[
+/// What the lab needs.
+pub(crate) const LAB: &[Need] = &[
     Need { program: "qemu-system-x86_64", package: "qemu-system-x86" },
     Need { program: "busybox", package: "busybox-static" },
     Need { program: "fio", package: "fio" },
@@ -40,21 +41,25 @@ const NEEDS: &[Need] = &[
     Need { program: "depmod", package: "kmod" },
     Need { program: "apt-get", package: "apt" },
     Need { program: "dpkg-deb", package: "dpkg" },
-    Need { program: "clang", package: "clang" },
-    Need { program: "llvm-strip", package: "llvm" },
-    Need { program: "/usr/include/bpf/bpf_helpers.h", package: "libbpf-dev" },
     Need { program: "xz", package: "xz-utils" },
     Need { program: "zstd", package: "zstd" },
 ];
 
-/// What this host lacks.
-pub(crate) fn missing() -> Vec<&'static Need> {
-    NEEDS.iter().filter(|need| !is_there(need)).collect()
+/// What makes the eBPF objects.
+pub(crate) const BPF: &[Need] = &[
+    Need { program: "clang", package: "clang" },
+    Need { program: "llvm-strip", package: "llvm" },
+    Need { program: "/usr/include/bpf/bpf_helpers.h", package: "libbpf-dev" },
+];
+
+/// What of these this host lacks.
+fn missing(needs: &'static [Need]) -> Vec<&'static Need> {
+    needs.iter().filter(|need| !is_there(need)).collect()
 }
 
 /// Installs what is missing, as root where there is apt. Else the error says what to install.
-pub(crate) fn install_missing() -> Result<()> {
-    let absent = missing();
+pub(crate) fn install_missing(needs: &'static [Need]) -> Result<()> {
+    let absent = missing(needs);
     if absent.is_empty() {
         return Ok(());
     }
@@ -65,7 +70,7 @@ pub(crate) fn install_missing() -> Result<()> {
     eprintln!("xtask: installing {}", packages.join(" "));
     output(apt_get().args(["update", "-qq"]))?;
     output(apt_get().args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages))?;
-    let absent = missing();
+    let absent = missing(needs);
     ensure!(absent.is_empty(), "installed, and still not there: {}", told(&absent));
     Ok(())
 }
@@ -80,7 +85,7 @@ pub(crate) fn path(program: impl AsRef<Path>) -> Option<PathBuf> {
 /// The same, where a program that is missing is an error.
 pub(crate) fn program(name: &str) -> Result<PathBuf> {
     path(name).with_context(|| {
-        let package = NEEDS.iter().find(|need| need.program == name).map_or(name, |need| need.package);
+        let package = LAB.iter().find(|need| need.program == name).map_or(name, |need| need.package);
         format!("{name} is not installed; hint: apt-get install {package}")
     })
 }
@@ -99,7 +104,7 @@ pub(crate) fn is_static(program: &Path) -> Result<bool> {
 }
 
 fn is_there(need: &Need) -> bool {
-    if need.program.ends_with(".h") {
+    if need.program.starts_with('/') {
         return Path::new(need.program).is_file();
     }
     // The plain package `busybox` has a program of the same name that cannot be an initramfs's first.
@@ -118,7 +123,7 @@ fn apt_get() -> Command {
 
 fn told(absent: &[&Need]) -> String {
     let list: Vec<_> = absent.iter().map(|need| format!("{} (package {})", need.program, need.package)).collect();
-    format!("the lab needs {}; hint: run it as root to have them installed", list.join(", "))
+    format!("this needs {}; hint: run it as root to have them installed", list.join(", "))
 }
 
 /// Looks for PT_INTERP among the program headers: `elf(5)`. None: this is no 64-bit little-endian ELF.
@@ -138,14 +143,15 @@ mod tests {
 
     #[test]
     fn no_program_is_listed_twice() {
-        for (at, need) in NEEDS.iter().enumerate() {
-            assert!(NEEDS[at + 1..].iter().all(|other| other.program != need.program), "{}", need.program);
+        let needs: Vec<&Need> = LAB.iter().chain(BPF).collect();
+        for (at, need) in needs.iter().enumerate() {
+            assert!(needs[at + 1..].iter().all(|other| other.program != need.program), "{}", need.program);
         }
     }
 
     #[test]
     fn what_is_missing_is_told_with_its_package_and_a_hint() {
-        let told = told(&[&NEEDS[0], &NEEDS[3]]);
+        let told = told(&[&LAB[0], &LAB[3]]);
         assert!(told.contains("qemu-system-x86_64 (package qemu-system-x86), iostat (package sysstat)"), "{told}");
         assert!(told.contains("as root"), "{told}");
     }
